@@ -6,6 +6,8 @@ Every layer converts a foreign exception into one of these where the exception e
 
 from __future__ import annotations
 
+import re
+import struct
 from typing import Self
 
 from zarrfs.bounds import shown
@@ -34,6 +36,48 @@ class ZarrfsError(Exception):
 def to_install(extra: str) -> str:
     """How to install the packages of an extra, for a message. No package index has zarrfs."""
     return f"in a checkout of zarrfs: pip install '.[{extra}]'"
+
+
+# Raised by code that met data it was not written for; the text is about the code.
+_OF_CODE = (
+    *(AssertionError, AttributeError, BufferError, LookupError, NameError, StopIteration),
+    *(SystemError, ZeroDivisionError, struct.error),
+)
+_PYTHON = re.compile(
+    r"NoneType|<class |object (has no|is not|of type)|has no attribute|not (callable|iterable)|"
+    r"invalid literal for|values to unpack|cannot reshape array|operands could not be|index out of|"
+    r"buffer (size|is smaller)|positional argument|unsupported operand|must be (str|bytes|int)\b|"
+    r"not supported between|[Pp]ython int|C (int|long)|expected (str|bytes|int|a )|not understood$|"
+    r"cannot be interpreted as|inhomogeneous shape|No NumPy equivalent|0x[0-9a-f]{8,}>"
+)
+_UNKNOWN_FORM = "it is damaged, or has a form that zarrfs does not know"
+_ARGUMENT = re.compile(r"unexpected keyword argument '?([^']+)'?")
+_MISSING_ARGUMENTS = re.compile(r"missing \d+ required [\w-]+ arguments?: (.+)")
+
+
+def reason_of(error: BaseException) -> str:
+    """What an exception of another package says about the data, in one line for users.
+
+    A text about Python's objects and types, which tells users nothing, is replaced.
+    """
+    text = " ".join(str(error).split())
+    if (found := _ARGUMENT.search(text)) is not None:
+        return f"it has an unknown member {found[1]!r}"
+    if (found := _MISSING_ARGUMENTS.search(text)) is not None:
+        return f"it lacks {found[1]}"
+    if isinstance(error, MemoryError):
+        return "it needs more memory than it may take"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return f"its text is not {error.encoding.upper()}"
+    if isinstance(error, KeyError) and len(error.args) == 1:
+        said = " ".join(str(error.args[0]).split())
+        # A library's sentence, and not the name of something that is missing.
+        return said if said.count(" ") > 2 else _UNKNOWN_FORM
+    if not text or isinstance(error, _OF_CODE) or _PYTHON.search(text):
+        return _UNKNOWN_FORM
+    return text
 
 
 # --- configuration and start-up -------------------------------------------------

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from zarrfs.errors import ChunkError, DecodeError
+from zarrfs.errors import ChunkError, DecodeError, reason_of
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
@@ -177,7 +177,7 @@ class ChunkDecoder:
         except DecodeError as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 - a decoder's error must affect this chunk only
-            reason = f"decoder failed: {error!r}"
+            reason = f"cannot be decoded: {reason_of(error)}"
         else:
             return ChunkResult(index, chunk, None, stored.generation)
         if stored.inner:

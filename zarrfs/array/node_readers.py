@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from zarrfs import bounds
-from zarrfs.errors import MetadataError, StoreListingUnsupported
+from zarrfs.errors import MetadataError, StoreListingUnsupported, reason_of
 from zarrfs.format.metadata.documents import (
     V1_ARRAY,
     V1_ATTRIBUTES,
@@ -261,8 +261,7 @@ def _node(
     except Exception as error:
         # An error of this program or of a package must not affect other nodes.
         log.exception("cannot read the metadata of %s", f"/{path}")
-        said = " ".join(str(error).split())
-        problem = f"cannot be read: {type(error).__name__}: {said}"
+        problem = f"cannot be read: {reason_of(error)}"
         return Node(path, None, problem, documents, mtime_ns)
     metadata = metadata._replace(attributes=kept(metadata.attributes, size))
     return Node(path, metadata, "; ".join(damage) or None, documents, mtime_ns)

@@ -19,6 +19,7 @@ from zarrfs.errors import (
     StoreError,
     StoreTooLarge,
     TooLongToDecode,
+    reason_of,
 )
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
@@ -250,7 +251,7 @@ class StoredChunks:
                     yield blob
                     done += 1
             except Exception as error:  # noqa: BLE001 - must affect one object only
-                yield StoreError(keys[done], f"failed: {error!r}")
+                yield StoreError(keys[done], f"failed: {reason_of(error)}")
                 done += 1
             else:
                 return
@@ -360,4 +361,6 @@ def _reason(error: Exception) -> str:
     """Why a shard cannot be read."""
     if isinstance(error, StoreError):
         return error.reason
-    return str(error) if isinstance(error, DecodeError) else f"decoder failed: {error!r}"
+    if isinstance(error, DecodeError):
+        return str(error)
+    return f"cannot be decoded: {reason_of(error)}"

@@ -20,6 +20,7 @@ from zarrfs.errors import (
     StoreTimeout,
     Unsupported,
     ZarrfsError,
+    reason_of,
 )
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
@@ -215,7 +216,7 @@ class Directories:
         if not isinstance(error, ZarrfsError):
             log.error("cannot list %s", f"/{path.lstrip('/')}", exc_info=error)
         if not isinstance(error, StoreError):  # which `Threads` has counted
-            self._tree.stats.error(path.lstrip("/"), f"{type(error).__name__}: {error}")
+            self._tree.stats.error(path.lstrip("/"), reason_of(error))
 
     async def _listing(self, group: Place, *, anew: bool) -> list[str] | None:
         """Names of the children of a group; one listing serves a whole pass over it.

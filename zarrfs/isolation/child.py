@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
+from zarrfs.errors import reason_of
 from zarrfs.isolation.messages import REPLY, REQUEST
 
 
@@ -34,7 +35,7 @@ def main() -> None:
                 raise ValueError(f"decodes to {len(result)} bytes, {allowed}")
             failed = False
         except Exception as error:  # noqa: BLE001 - any exception is caused by the data
-            failed, result = True, (str(error) or type(error).__name__).encode()[:1000]
+            failed, result = True, reason_of(error).encode()[:1000]
         replies.write(REPLY.pack(failed, len(result)))
         replies.write(result)
         replies.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zarrfs.errors import ChunkError, EntryNotFound, StoreConflict, StoreError
+from zarrfs.errors import ChunkError, EntryNotFound, StoreConflict, StoreError, reason_of
 from zarrfs.store.base import ByteRange, Generation, Store
 from zarrfs.views.bytes_view import ReadOnlyView
 from zarrfs.views.view import Answer, Data
@@ -50,7 +50,7 @@ class StoredFileView(ReadOnlyView):
             except StoreError as error:
                 answer(ChunkError(self._key, error.reason))
             except Exception as error:  # noqa: BLE001 - a reader waits for an answer
-                answer(ChunkError(self._key, f"{type(error).__name__}: {error}"))
+                answer(ChunkError(self._key, f"failed: {reason_of(error)}"))
             else:
                 answer(data)
 

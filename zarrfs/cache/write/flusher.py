@@ -38,6 +38,7 @@ from zarrfs.errors import (
     StoreConflict,
     StoreTimeout,
     ZarrfsError,
+    reason_of,
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -327,7 +328,7 @@ class Flusher(Changes):
             for stored in objects:
                 key = self.array.key(stored)
                 log.exception("storing %s failed", key)
-                failed = ChunkError(key, f"storing failed: {error!r}")
+                failed = ChunkError(key, f"storing failed: {reason_of(error)}")
                 failed.__cause__ = error
                 errors[stored] = failed.without_frames()
 

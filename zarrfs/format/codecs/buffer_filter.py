@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, encoded_types
 
@@ -60,7 +60,7 @@ class BoundBufferFilter:
             with np.errstate(all="ignore"):
                 decoded = self.codec.decode(np.frombuffer(data, np.uint8))
         except FAILURES as error:
-            raise DecodeError(f"{self.codec.codec_id}: {error}") from error
+            raise DecodeError(f"{self.codec.codec_id}: {reason_of(error)}") from error
         result = _as_bytes(decoded)
         if self.decoded.exact and len(result) != self.decoded.maximum:
             raise DecodeError(f"decodes to {len(result)} bytes, expected {self.decoded.maximum}")

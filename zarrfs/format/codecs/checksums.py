@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, own_members
 
@@ -61,7 +61,7 @@ class BoundChecksum:
         try:
             decoded = self.codec.decode(data)
         except FAILURES as error:
-            raise DecodeError(str(error)) from error
+            raise DecodeError(reason_of(error)) from error
         return memoryview(decoded).cast("B")
 
     def encode(self, data: Buffer) -> Buffer:

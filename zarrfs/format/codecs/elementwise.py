@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Chunk, ChunkSpec
 from zarrfs.format.data_type import DataType
 
@@ -31,7 +31,7 @@ class BoundElementwise:
             with np.errstate(all="ignore"):
                 return self.to_decoded(chunk)
         except ValueError as error:
-            raise DecodeError(str(error)) from error
+            raise DecodeError(reason_of(error)) from error
 
     def encode(self, chunk: Chunk) -> Chunk:
         with np.errstate(all="ignore"):

@@ -11,6 +11,8 @@ from typing import Any
 import numcodecs
 import numpy as np
 
+from zarrfs.errors import reason_of
+
 FAILURES = (ValueError, TypeError, RuntimeError, IndexError, OverflowError, ZeroDivisionError)
 """Exceptions that numcodecs raises for unusable data or parameters."""
 
@@ -41,7 +43,7 @@ def configured(members: Members) -> Any:
     try:
         return numcodecs.get_codec(dict(members))
     except FAILURES as error:
-        raise ValueError(f"{members['id']}: {error}") from error
+        raise ValueError(f"{members['id']}: {reason_of(error)}") from error
 
 
 def type_parameters(codec_id: str) -> tuple[str, str]:
@@ -59,7 +61,7 @@ def encoded_types(members: Members) -> tuple[np.dtype[Any], np.dtype[Any]]:
         default = np.dtype("u1") if members["id"] == "categorize" else source
         target = np.dtype(members.get(encoded_name) or default)
     except TypeError as error:
-        raise ValueError(f"{members['id']}: {error}") from error
+        raise ValueError(f"{members['id']}: {reason_of(error)}") from error
     if source.hasobject or target.hasobject or not source.itemsize or not target.itemsize:
         raise ValueError(f"{members['id']}: cannot convert between {source} and {target}")
     return source, target

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec import Chunk, ChunkSpec
 from zarrfs.format.codecs.numcodecs_config import (
@@ -81,7 +81,7 @@ class BoundFilter:
                 decoded = self.codec.decode(np.ascontiguousarray(chunk))
             return np.asarray(decoded).view(self.decoded_dtype).reshape(self.decoded_shape)
         except FAILURES as error:
-            raise DecodeError(f"{self.codec.codec_id}: {error}") from error
+            raise DecodeError(f"{self.codec.codec_id}: {reason_of(error)}") from error
 
     def encode(self, chunk: Chunk) -> Chunk:
         with np.errstate(all="ignore"):

@@ -18,7 +18,7 @@ import numcodecs
 import numpy as np
 
 from zarrfs import bounds
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.codecs.numcodecs_config import configured
 from zarrfs.format.extension_types.variable import LARGEST_CHUNK
@@ -96,7 +96,7 @@ class BoundObjects:
         try:
             values = self._values(data)
         except (ValueError, TypeError, KeyError, IndexError, RecursionError, SystemError) as error:
-            raise DecodeError(f"{self.members['id']}: {error}") from error
+            raise DecodeError(f"{self.members['id']}: {reason_of(error)}") from error
         if len(values) != self.spec.elements:
             raise DecodeError(f"has {len(values)} elements, expected {self.spec.elements}")
         chunk = np.empty(self.spec.elements, object)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.unserved import missing_package
 
@@ -86,12 +86,12 @@ class BoundPcodec:
             # Into memory of the right size, so that no count in the data is trusted.
             progress = self.standalone.simple_decompress_into(bytes(data), flat)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise DecodeError(f"pcodec: {error}") from error
+            raise DecodeError(f"pcodec: {reason_of(error)}") from error
         except BaseException as error:
             # A Rust panic does not derive from Exception; bad data cause it.
             if type(error).__name__ != "PanicException":
                 raise
-            raise DecodeError(f"pcodec: {error}") from error
+            raise DecodeError(f"pcodec: {reason_of(error)}") from error
         if progress.n_processed != len(flat) or not progress.finished:
             raise DecodeError(f"pcodec: holds another number of elements than {len(flat)}")
         return flat.view(self.spec.dtype).reshape(self.spec.shape)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Buffer, SizeBound
 from zarrfs.format.codecs.members import Decompressor, decode_members
 
@@ -79,7 +79,7 @@ def lzma_codec(
     try:
         codec._decompressor()
     except (lzma.LZMAError, TypeError, OverflowError) as error:
-        raise ValueError(f"lzma: {error}") from error
+        raise ValueError(f"lzma: {reason_of(error)}") from error
     return codec
 
 
@@ -107,7 +107,7 @@ class BoundStream:
         try:
             return decode_members(data, self.decoded, self.decompressor, self.padding, out)
         except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
-            raise DecodeError(str(error)) from error
+            raise DecodeError(reason_of(error)) from error
 
     def encode(self, data: Buffer) -> Buffer:
         return self.compress(data)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numcodecs import vlen
 
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.extension_types.variable import LARGEST_CHUNK
 
@@ -57,7 +57,7 @@ class BoundVlen:
         try:
             chunk: Chunk = self.codec.decode(data)
         except (ValueError, SystemError, MemoryError, OverflowError) as error:
-            raise DecodeError(f"{self.codec.codec_id}: {error}") from error
+            raise DecodeError(f"{self.codec.codec_id}: {reason_of(error)}") from error
         return chunk.reshape(self.spec.shape)
 
     def encode(self, chunk: Chunk) -> Buffer:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zarrfs import bounds
+from zarrfs.errors import reason_of
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CodecKind, find_codec
 from zarrfs.format.unserved import UnservedError
@@ -45,7 +46,7 @@ def _configure(name: str, make: Callable[..., Any], configuration: Any) -> Any:
     except (UnservedError, bounds.OutOfBoundsError):
         raise
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"codec {name!r}: {error}") from error
+        raise ValueError(f"codec {name!r}: {reason_of(error)}") from error
 
 
 def in_order(codecs: Sequence[tuple[CodecKind, Any]]) -> CodecPipeline:

@@ -16,7 +16,7 @@ from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import Caches
 from zarrfs.cache.write.growth import Growth, most_rows
 from zarrfs.cache.write.writable_array import WritableArray
-from zarrfs.errors import UnsupportedError, ZarrfsError
+from zarrfs.errors import UnsupportedError, ZarrfsError, reason_of
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.nodes.array_views import ArrayViews
@@ -108,8 +108,9 @@ class NodeOpener:
             except Exception as error:
                 # A fault of this program or of a package. The node's siblings do not suffer.
                 log.exception("cannot open %s", f"/{node.path}")
-                said = " ".join(str(error).split())
-                reason = f"cannot be opened: {type(error).__name__}: {said}"
+                kind = type(error)
+                name = "" if kind.__module__ == "builtins" else f"{kind.__name__}: "
+                reason = f"cannot be opened: {name}{reason_of(error)}"
                 if strict:
                     raise UnsupportedError(self._store.url, reason) from error
             node = node._replace(metadata=None, problem=reason)

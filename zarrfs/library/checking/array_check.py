@@ -17,6 +17,7 @@ from zarrfs.errors import (
     StoreError,
     StoreListingUnsupported,
     ZarrfsError,
+    reason_of,
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES
@@ -115,7 +116,7 @@ class ArrayCheck:
         except ZarrfsError as error:
             self._tell(Finding("access", self._array.key(stored), str(error)))
         except Exception as error:  # noqa: BLE001 - one object must not end the check of others
-            self._tell(Finding("access", self._array.key(stored), f"failed: {error!r}"))
+            self._tell(Finding("access", self._array.key(stored), f"failed: {reason_of(error)}"))
         finally:
             room.release()
 

@@ -7,6 +7,7 @@ import warnings
 
 from numpy.lib import format as npy
 
+from zarrfs.errors import reason_of
 from zarrfs.format.text_forms.data_types import data_type_json
 from zarrfs.library.headers.header import Header, HeaderError, read_start
 
@@ -24,4 +25,4 @@ def read_npy(path: str) -> Header:
             shape, _, dtype = read(file)
         return Header(tuple(map(int, shape)), data_type_json(dtype))
     except Exception as error:  # of the tokenizer of Python, too
-        raise HeaderError(f"NPY header: {' '.join(str(error).split())[:200]}") from error
+        raise HeaderError(f"NPY header: {reason_of(error)[:200]}") from error

@@ -6,7 +6,7 @@ import json
 import os
 from importlib.util import find_spec
 
-from zarrfs.errors import DecodeError, to_install
+from zarrfs.errors import DecodeError, reason_of, to_install
 from zarrfs.isolation.decoders import isolated
 from zarrfs.library.headers.header import LARGEST_HEADER, Header, HeaderError
 
@@ -23,6 +23,6 @@ def read_tiff(path: str) -> Header:
             {"path": os.path.abspath(path)}, b"", size=LARGEST_HEADER, memory=_MEMORY, exact=False
         )
     except DecodeError as error:
-        raise HeaderError(f"TIFF: {' '.join(str(error).split())[:200]}") from error
+        raise HeaderError(f"TIFF: {reason_of(error)[:200]}") from error
     shape, data_type = json.loads(found)
     return Header(tuple(shape), data_type)

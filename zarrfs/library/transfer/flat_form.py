@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.lib import format as npy
 
-from zarrfs.errors import UnsupportedError, UsageError
+from zarrfs.errors import UnsupportedError, UsageError, reason_of
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.headers.described import Described
@@ -126,7 +126,7 @@ def read_npy_header(read: Callable[[int], bytes], name: str) -> NpyHeader:
             warnings.simplefilter("ignore")  # of headers that Python 2 wrote
             shape, fortran, dtype = parse(io.BytesIO(length + text))
     except Exception as error:  # of the tokenizer of Python, too
-        raise UsageError(f"{name}: no NPY file: {' '.join(str(error).split())[:200]}") from error
+        raise UsageError(f"{name}: no NPY file: {reason_of(error)[:200]}") from error
     if dtype.hasobject:
         raise UsageError(f"{name}: holds Python objects, which are not read")
     size = len(start) + len(length) + len(text)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
+from zarrfs.errors import reason_of
 from zarrfs.store.foreign import hdf5_boxes
 from zarrfs.store.foreign.found import Found
 from zarrfs.store.foreign.hdf5_dataset import Names, address, other_files, translate
@@ -93,8 +94,7 @@ class _Walk:
                 self._found.note(below, str(error))
                 self._left_out(group, name)
             except _BROKEN as error:
-                said = " ".join(str(error).split()) or type(error).__name__
-                self._found.note(below, f"HDF5 cannot read it: {said}")
+                self._found.note(below, f"HDF5 cannot read it: {reason_of(error)}")
                 self._left_out(group, name)
 
     def _left_out(self, group: Any, name: str) -> None:

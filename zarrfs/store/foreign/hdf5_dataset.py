@@ -89,13 +89,7 @@ def translate(dataset: Any, path: str, room: int, scales: Names) -> Translated:
     h5py = import_module("h5py")
     if dataset.id.get_space().get_simple_extent_type() == h5py.h5s.NULL:
         raise NotServedError("it has no elements, not even a shape (a null dataspace)")
-    try:
-        dtype = dataset.dtype
-    except (TypeError, ValueError) as error:
-        raise NotServedError(
-            f"its elements have a type that NumPy does not have: {error}"
-        ) from None
-    stored = dataset.id.get_type()
+    dtype, stored = _type(dataset), dataset.id.get_type()
     text = is_text(dtype)
     # The elements of an array type are further axes.
     base, inner = dtype.subdtype or (dtype, ())
@@ -157,15 +151,20 @@ def translate(dataset: Any, path: str, room: int, scales: Names) -> Translated:
     return Translated(document, references, box if rest else None)
 
 
+def _type(dataset: Any) -> np.dtype[Any]:
+    try:
+        return dataset.dtype  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise NotServedError("its elements have a type that NumPy does not have") from error
+
+
 def _check_filters(h5py: Any, filters: list[Filter]) -> None:
     """Raises NotServedError if HDF5 does not have one of them."""
     for one in filters:
         if not h5py.h5z.filter_avail(one.code):
-            if one.code in _FILTERS:
-                name = f"{_FILTERS[one.code]}), see the package hdf5plugin"
-            else:
-                name = f"{_OTHER_FILTERS.get(one.code, 'of no known name')}), which is not installed"
-            raise NotServedError(f"it needs the HDF5 filter {one.code} ({name}")
+            name = _FILTERS.get(one.code) or _OTHER_FILTERS.get(one.code, "of no known name")
+            where = "see the package hdf5plugin" if one.code in _FILTERS else "not installed"
+            raise NotServedError(f"it needs the HDF5 filter {one.code} ({name}), {where}")
 
 
 def _key(index: Shape) -> str:

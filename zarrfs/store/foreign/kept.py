@@ -135,6 +135,7 @@ def _make(path: str, shown: str, kind: Kind, target: int, seconds: float, fd: in
     reason = lines[-1][:500] if lines else "the program ended by itself"
     if process.returncode < 0:
         reason = f"the program was ended by signal {-process.returncode}"
+    log.debug("%s: %s", shown, said)
     raise StoreError(
         shown, f"is {kind.shown}, but no references to its chunks can be made: {reason}"
     )

@@ -16,11 +16,13 @@ import math
 import os
 import resource
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from zarrfs.errors import reason_of
 from zarrfs.isolation.interpreter import end_with
 
 MISSING = 3
@@ -120,8 +122,8 @@ def main() -> int:
         sys.stderr.write(f"needs more than {_MEMORY >> 30} GiB of memory\n")
         return 1
     except Exception as error:  # noqa: BLE001 - these libraries raise any exception
-        said = " ".join(str(error).split())
-        sys.stderr.write(f"{type(error).__name__}: {said}\n")
+        traceback.print_exc()
+        sys.stderr.write(f"{reason_of(error)}\n")
         return 1
     text = json.dumps({"version": 1, "refs": refs})
     if len(text) > int(largest):

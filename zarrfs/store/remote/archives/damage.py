@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zarrfs import bounds
+from zarrfs.errors import reason_of
 from zarrfs.store.remote.requests import BadReply
 
 _DAMAGED = (
@@ -26,7 +27,7 @@ def lasting() -> Iterator[None]:
     try:
         yield
     except _DAMAGED as error:
-        raise BadReply(f"the archive: {str(error) or type(error).__name__}") from error
+        raise BadReply(f"the archive: {reason_of(error)}") from error
     except OSError as error:
         # bz2 raises it for bytes that it did not write.
         if type(error) is OSError and error.errno is None:

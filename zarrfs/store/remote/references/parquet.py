@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from zarrfs import bounds
-from zarrfs.errors import DecodeError
+from zarrfs.errors import DecodeError, reason_of
 from zarrfs.isolation.decoders import isolated
 from zarrfs.store.remote.references.record import BYTES_PER_ROW, Record, Reference
 from zarrfs.store.remote.requests import BadReply
@@ -79,7 +79,9 @@ class ParquetReferences(Mapping[str, Reference]):
             document = bounds.load_json(text, bounds.LARGEST_PARSED_REFERENCES)
             metadata, self._rows = document["metadata"], document["record_size"]
         except (ValueError, RecursionError, TypeError, KeyError) as error:
-            raise BadReply(f"references in Parquet have no proper .zmetadata: {error}") from error
+            raise BadReply(
+                f"references in Parquet have no proper .zmetadata: {reason_of(error)}"
+            ) from error
         if not isinstance(metadata, dict) or type(self._rows) is not int or self._rows < 1:
             raise BadReply("references in Parquet have no proper .zmetadata")
         self.metadata: dict[str, Any] = metadata
@@ -137,7 +139,7 @@ class ParquetReferences(Mapping[str, Reference]):
             grid = tuple(-(-length // step) for length, step in zip(shape, chunks, strict=True))
             bounds.check_lengths(grid, "its chunks")
         except (TypeError, KeyError, ValueError, ZeroDivisionError) as error:
-            raise BadReply(f"its .zarray has no valid chunks: {error}") from error
+            raise BadReply(f"its .zarray has no valid chunks: {reason_of(error)}") from error
         separator = "/" if document.get("dimension_separator") == "/" else "."
         return _Array(name, grid or (1,), separator)
 
