@@ -56,7 +56,7 @@ _MISSING_ARGUMENTS = re.compile(r"missing \d+ required [\w-]+ arguments?: (.+)")
 
 
 def reason_of(error: BaseException) -> str:
-    """What an exception of another package says about the data, in one line for users.
+    """The reason that an exception of another package gives, in one line for users.
 
     A text about Python's objects and types, which tells users nothing, is replaced.
     """
@@ -66,7 +66,7 @@ def reason_of(error: BaseException) -> str:
     if (found := _MISSING_ARGUMENTS.search(text)) is not None:
         return f"it lacks {found[1]}"
     if isinstance(error, MemoryError):
-        return "it needs more memory than it may take"
+        return "it decodes to more than the memory that it may take"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeDecodeError):

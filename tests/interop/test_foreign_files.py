@@ -19,6 +19,7 @@ import tifffile
 from scipy.io import netcdf_file
 
 import zarrfs
+from tests.conftest import run_zarrfs
 from tests.fuzz.mutate import mutated_bytes
 from zarrfs.errors import DecodeError, StoreError, UnsupportedError, UsageError
 from zarrfs.format.codec import ChunkSpec
@@ -168,6 +169,44 @@ def write_grib(path, messages):
                 eccodes.codes_release(handle)
 
 
+GRIDS: dict[str, dict[str, int]] = {
+    "regular_ll_sfc_grib": {},
+    "regular_gg_sfc_grib": {},
+    "reduced_gg_sfc_grib": {},
+    "rotated_ll_sfc_grib": {},
+    "sh_ml_grib": {},
+    "polar_stereographic_sfc_grib": {},
+    "regular_ll_pl_grib": {"jPointsAreConsecutive": 1},
+}
+
+
+def write_sample(path, name, **keys):
+    """Append a message; its values, and the shape that they are served with."""
+    handle = eccodes.codes_grib_new_from_samples(name)
+    try:
+        for key, value in keys.items():
+            eccodes.codes_set(handle, key, value)
+        with open(path, "ab") as file:
+            eccodes.codes_write(handle, file)
+        values = eccodes.codes_get_array(handle, "values")
+        rows, columns = (eccodes.codes_get(handle, key) if "sh_" not in name else 0
+                         for key in ("Ny", "Nx"))  # fmt: skip
+        shape = (columns, rows) if keys else (rows, columns)
+        return values, shape if rows * columns == values.size else (values.size,)
+    finally:
+        eccodes.codes_release(handle)
+
+
+def sections(message):
+    """The sections of a message of edition 2."""
+    found, at = [message[:16]], 16
+    while message[at : at + 4] != b"7777":
+        length = int.from_bytes(message[at : at + 4], "big")
+        found.append(message[at : at + length])
+        at += length
+    return [*found, message[at:]]
+
+
 class TestGrib:
     def test_every_message_is_a_group(self, tmp_path, open_direct):
         messages = [250 + RANDOM.normal(size=496) for _ in range(2)]
@@ -181,16 +220,52 @@ class TestGrib:
             latitudes = np.frombuffer(files.read(f"{number}/latitude/array.bin"))
             assert latitudes[:2].tolist() == [60, 58]
 
-    def test_edition_1_is_told_in_one_line(self, tmp_path):
-        handle = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib1")
-        try:
-            with open(tmp_path / "a.grib", "wb") as file:
-                for _ in range(3):
-                    eccodes.codes_write(handle, file)
-        finally:
+    @pytest.mark.parametrize("edition", [1, 2])
+    def test_every_grid_and_edition(self, edition, tmp_path, open_direct):
+        path = tmp_path / "a.grib"
+        written = [write_sample(path, f"{grid}{edition}", **keys) for grid, keys in GRIDS.items()]
+        files = open_direct(path)
+        assert [name for name in files.names("") if not name.startswith(".")] == list("0123456")
+        for number, (values, shape) in enumerate(written):
+            (name,) = (n for n in files.names(str(number)) if n in {"t", "unknown", "2t", "t2m"})
+            assert files.read(f"{number}/{name}/array.bin") == values.tobytes()
+            document = json.loads(files.read(f"{number}/{name}/.zarray"))
+            assert tuple(document["shape"]) == shape
+
+    def test_fields_that_share_a_message(self, tmp_path, open_direct):
+        parts = []
+        for level in (3, 5):
+            handle = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+            eccodes.codes_set(handle, "level", level)
+            eccodes.codes_set_values(handle, np.arange(496.0) + level)
+            parts.append(sections(eccodes.codes_get_message(handle)))
             eccodes.codes_release(handle)
-        with pytest.raises(StoreError, match=r"of edition 1, .*grib_set -s edition=2"):
-            open_store(str(tmp_path / "a.grib"), StoreConfig())
+        first, second = parts
+        data = b"".join(first[:-1] + [part for part in second[1:-1] if part[4] >= 3]) + b"7777"
+        data = data[:8] + len(data).to_bytes(8, "big") + data[16:]
+        (tmp_path / "a.grib").write_bytes(data)
+        files = open_direct(tmp_path / "a.grib")
+        assert [name for name in files.names("") if not name.startswith(".")] == ["0", "1"]
+        for number, level in enumerate((3, 5)):
+            (name,) = (n for n in files.names(str(number)) if n in {"t", "unknown", "2t", "t2m"})
+            found = np.frombuffer(files.read(f"{number}/{name}/array.bin"))
+            assert np.allclose(found, np.arange(496.0) + level, atol=1e-2)
+
+    def test_damaged_messages_have_notes(self, tmp_path, open_direct):
+        write_sample(tmp_path / "a.grib", "regular_ll_sfc_grib1")
+        whole = (tmp_path / "a.grib").read_bytes()
+        bad = whole[:7] + b"\x07" + whole[8:]
+        (tmp_path / "a.grib").write_bytes(whole + b"junk" + bad + whole + whole[:100])
+        files = open_direct(tmp_path / "a.grib")
+        notes = {}
+        for name in "0123":
+            if "zarrfs-note.txt" in files.names(name):
+                notes[name] = files.read(f"{name}/zarrfs-note.txt").decode()
+        assert list(notes) == ["1", "3"]
+        assert "of edition 7" in notes["1"]
+        assert "the file ends in it" in notes["3"]
+        checked = run_zarrfs("check", tmp_path / "a.grib")
+        assert (checked.returncode, checked.stdout.count("the file ends in it")) == (1, 1)
 
     def test_a_damaged_message_is_an_error(self, tmp_path, open_direct):
         write_grib(tmp_path / "a.grib", [np.arange(496.0)])
@@ -276,7 +351,7 @@ class TestErrors:
         (b"II*\0", "tiff"),
     ])  # fmt: skip
     def test_a_missing_package_names_the_extra(self, head, extra, tmp_path, monkeypatch):
-        for package in ("h5py", "kerchunk", "tifffile"):
+        for package in ("h5py", "eccodes", "tifffile"):
             (tmp_path / f"{package}.py").write_text("raise ImportError('is not installed')")
         monkeypatch.syspath_prepend(tmp_path)
         (tmp_path / "a").write_bytes(head + bytes(100))

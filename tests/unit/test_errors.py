@@ -92,7 +92,7 @@ def test_words_about_python_are_not_for_users(call):
         (KeyError("Unable to open object (component not found)"), None),
         (TypeError("f() got an unexpected keyword argument 'a'"), "it has an unknown member 'a'"),
         (TypeError("f() missing 1 required positional argument: 'a'"), "it lacks 'a'"),
-        (MemoryError(), "it needs more memory than it may take"),
+        (MemoryError(), "it decodes to more than the memory that it may take"),
         (RecursionError("maximum recursion"), "it is nested too deeply"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), "its text is not UTF-8"),
     ],

@@ -33,7 +33,7 @@ def _values(key: str, elements: int, message: bytes) -> np.ndarray[Any, Any]:
     handle = eccodes.codes_new_from_message(message)
     try:
         # Checked before the library takes memory for the values.
-        points = eccodes.codes_get_long(handle, "numberOfDataPoints")
+        points = eccodes.codes_get_size(handle, key)
         if points != elements:
             raise ValueError(f"grib: has {points} points, expected {elements}")
         values = np.asarray(eccodes.codes_get_array(handle, key))

@@ -13,13 +13,11 @@ from __future__ import annotations
 import gc
 import json
 import math
-import os
 import resource
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from zarrfs.errors import reason_of
@@ -29,7 +27,6 @@ MISSING = 3
 _MEMORY = 4 << 30
 
 Refs = dict[str, Any]
-_GROUP = '{"zarr_format": 2}'
 
 
 def _hdf5(path: str) -> Refs:
@@ -45,47 +42,9 @@ def _netcdf3(path: str) -> Refs:
 
 
 def _grib(path: str) -> Refs:
-    """A group for each message, since messages need not share a grid or a variable.
+    from zarrfs.store.foreign import grib  # noqa: PLC0415 - of the child process alone
 
-    Coordinates that no message stores as such, like time, are inlined.
-    """
-    refs: Refs = {".zgroup": _GROUP}
-    scan_grib = import_module("kerchunk.grib2").scan_grib
-    count = _grib_messages(path)
-    messages = scan_grib(path)
-    if len(messages) != count:
-        raise ValueError(f"only {len(messages)} of its {count} messages can be read")
-    width = len(str(len(messages) - 1))
-    for number, message in enumerate(messages):
-        for key, value in message["refs"].items():
-            place = [path, *value[1:]] if isinstance(value, list) else value
-            refs[f"{number:0{width}}/{key}"] = place
-    return refs
-
-
-def _grib_messages(path: str) -> int:
-    """How many messages the file has. Raises ValueError for those of edition 1."""
-    count = at = 0
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        while at < size:
-            head = os.pread(file.fileno(), 1 << 16, at)
-            start = head.find(b"GRIB")
-            if start < 0 or len(head) < start + 16:
-                if len(head) < 1 << 16:
-                    break
-                # Between messages there may be other bytes.
-                at += start if start > 0 else len(head) - 3
-                continue
-            edition, length = head[start + 7], int.from_bytes(head[start + 8 : start + 16], "big")
-            if edition != 2:
-                raise ValueError(
-                    f"it has messages of edition {edition}, and only those of edition 2 are "
-                    "served: grib_set -s edition=2 converts them"
-                )
-            count += 1
-            at += start + max(length, 16)
-    return count
+    return grib.references(path).all_refs()
 
 
 def _tiff(path: str) -> Refs:
