@@ -172,3 +172,23 @@ class TestOneFolderInAnArchive:
         path = self.archive(tmp_path, "x/y/z/0")
         with closing(open_store(f"zip://x::file://{path}", StoreConfig())) as store:
             assert list(store.list_dir("")) == ["y/"]
+
+
+def test_a_package_opens_urls_of_its_scheme(tmp_path, monkeypatch):
+    """As its entry point says, with the settings of this source."""
+    (tmp_path / "acme_store.py").write_text(
+        "from zarrfs.store.local.local import LocalStore\n"
+        "def opened(url, config):\n"
+        "    return LocalStore(config.storage_options['root'] + url.removeprefix('acme:/'))\n"
+    )
+    info = tmp_path / "acme_store-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-store\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[zarrfs.stores]\nacme = acme_store:opened\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a").write_bytes(b"abc")
+    monkeypatch.syspath_prepend(tmp_path)
+    with closing(open_store("acme://data", StoreConfig({"root": str(tmp_path)}))) as store:
+        assert store.get("a", limit=9).data == b"abc"
+    with pytest.raises(UsageError, match="protocol"):
+        open_store("other://data", StoreConfig())

@@ -73,6 +73,7 @@ def open_store(source: str, config: StoreConfig) -> Store:
     references is opened as the store that it describes. A ``.zip`` file is opened as the store of
     its members, and so is the URL of an archive without a path in it. If the top level holds only
     one folder, the store is that folder.
+    URLs of a scheme that an entry point of ``zarrfs.stores`` names are opened by its function.
 
     Raises `NodeNotFound` if there is nothing. Raises `UsageError` for a malformed URL, an unknown
     protocol or a protocol whose package is not installed. Raises `StoreError` if a store exists
@@ -92,7 +93,8 @@ def open_store(source: str, config: StoreConfig) -> Store:
         archive = re.match(_WHOLE_ARCHIVE, source)
         if archive is not None:
             return _open_archive(archive[1], source[archive.end() :], config)
-        return _open_url(source, config)
+        opener = _opener_of(source)
+        return _open_url(source, config) if opener is None else opener(source, config)
     try:
         is_zip = path.lower().endswith(ZIP_ENDINGS) and os.path.isfile(path)
     except OSError as error:
@@ -114,6 +116,14 @@ def open_store(source: str, config: StoreConfig) -> Store:
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
     return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)
+
+
+def _opener_of(url: str) -> Callable[[str, StoreConfig], Store] | None:
+    """The function by which an installed package opens URLs of this scheme; None: there is none."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - a local store never needs it
+
+    found = entry_points(group="zarrfs.stores", name=url.partition("://")[0].lower())
+    return next((each.load() for each in found), None)
 
 
 def open_found(
