@@ -53,12 +53,12 @@ ALONE, ACROSS = (16, 32, 128), (16, 32, 32)
 @pytest.mark.parametrize(
     ("chunks", "shards", "codec", "most", "modules"),
     [
-        (ALONE, None, None, 160, 44),
-        (ALONE, None, ZstdCodec(), 170, 48),
-        (ALONE, None, BloscCodec(), 175, 48),
-        (ALONE, (32, 64, 128), ZstdCodec(), 250, 58),
-        (ACROSS, None, ZstdCodec(), 400, 50),
-        (ACROSS, (32, 64, 64), ZstdCodec(), 530, 58),
+        (ALONE, None, None, 160, 41),
+        (ALONE, None, ZstdCodec(), 170, 44),
+        (ALONE, None, BloscCodec(), 175, 45),
+        (ALONE, (32, 64, 128), ZstdCodec(), 245, 54),
+        (ACROSS, None, ZstdCodec(), 330, 46),
+        (ACROSS, (32, 64, 64), ZstdCodec(), 490, 54),
     ],
     ids=["uncompressed", "zstd", "blosc", "shard", "four chunks", "four chunks of a shard"],
 )

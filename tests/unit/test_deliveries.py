@@ -224,7 +224,7 @@ def test_jobs_are_few_and_about_as_large(costs, most):
 
     class Plan(LoadPlan):
         def __init__(self) -> None:
-            pass
+            self._regular = None
 
         def cost(self, index):
             return costs[index[0]]

@@ -126,16 +126,13 @@ def check_places(
 class ShardIndex:
     """The places of the inner chunks of one shard. Immutable."""
 
-    __slots__ = ("_entries", "_first", "_shard_size")
+    __slots__ = ("_entries", "_first", "_shard_size", "nbytes")
 
     def __init__(self, entries: NDArray[Any], first: int, shard_size: int) -> None:
         self._entries = entries
         self._first = first
         self._shard_size = shard_size
-
-    @property
-    def nbytes(self) -> int:
-        return self._entries.nbytes
+        self.nbytes = entries.nbytes
 
     def locate_all(
         self, indices: Sequence[Index], longest: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from zarrfs.store.base import ByteRange
@@ -30,7 +31,7 @@ def merge(spans: Sequence[Span], *, max_gap: int, max_length: int) -> list[Span]
     request of its own. Empty spans need no request.
     """
     merged: list[Span] = []
-    for span in sorted((s for s in spans if s.stop > s.start), key=lambda s: s.start):
+    for span in sorted([s for s in spans if s.stop > s.start], key=itemgetter(0)):
         if merged:
             last = merged[-1]
             joined = Span(last.start, max(last.stop, span.stop))

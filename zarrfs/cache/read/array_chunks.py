@@ -177,7 +177,8 @@ class ArrayChunks:
         """
         freed = 0
         for index, chunk in coming:
-            freed += self._drop(index)
+            if index in self._held:
+                freed += self._drop(index)
             self._held[index] = chunk
             self._cache.chunks += 1
             group = chunk.group

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
@@ -84,8 +85,8 @@ class ChunkLoads:
                 with cache.lock:
                     found, missing = self.chunks.pin(part, self._freshness.not_before)
                     check = self._freshness.checks
-                    join = partial(self._flights.join, waiter=waiter, keep=keep)
-                    claimed.extend(filter(join, ((index, check) for index in missing)))
+                    loads = zip(missing, repeat(check))
+                    self._flights.join_all(loads, waiter, claimed, keep=keep)
                 for batch in self._plan.jobs([index for index, _ in claimed]):
                     self._submit(batch, check, ahead=ahead)
                 cache.stats.misses += len(claimed)
@@ -107,7 +108,7 @@ class ChunkLoads:
         check : the last one before they were claimed.
         """
         left = dict.fromkeys(indices)
-        failure: Exception = ChunkError(self._array.path, "was not returned")
+        failure: Exception | None = None
         try:
             if self.chunks.holds_any(indices):
                 for index in self._revalidate(indices, check):
@@ -118,10 +119,12 @@ class ChunkLoads:
                         del left[index]
         except Exception as error:  # noqa: BLE001 - a flight must end, or its waiters wait forever
             failure = error
-        self._fail_all([(index, check) for index in left], failure)
+        if left:
+            failure = failure or ChunkError(self._array.path, "was not returned")
+            self._fail_all([(index, check) for index in left], failure)
 
     def _submit(self, indices: Sequence[Index], check: int, *, ahead: bool) -> None:
-        failed = partial(self._fail_all, [(index, check) for index in indices])
+        failed = partial(self._fail_all, list(zip(indices, repeat(check))))
         self._cache.pool.submit(partial(self._load, indices, check), failed, ahead=ahead)
 
     def _fail_all(self, loads: Iterable[_Load], error: Exception) -> None:
@@ -167,7 +170,7 @@ class ChunkLoads:
     def _read(self, indices: Sequence[Index], check: int) -> Iterator[list[Index]]:
         """Load chunks and hand them over; yields the finished indices, some at a time."""
         budget = self._cache.budget
-        reserved = sum(map(self._plan.cost, indices)) + self._array.shard_cost
+        reserved = self._plan.total(indices) + self._array.shard_cost
         budget.reserve(reserved)
         try:
             for loaded in load(self._array, indices, self._plan.memory):
@@ -183,15 +186,16 @@ class ChunkLoads:
         results = loaded.results
         self._notice(results)
         # Shared memory is worth keeping only if all of its chunks are kept.
-        together = loaded.together and all(self._flights.kept((r.index, check)) for r in results)
+        wishes = self._flights.kept([(result.index, check) for result in results])
+        together = loaded.together and all(wishes)
         group = ChunkGroup(self.chunks)
         coming: list[tuple[Index, Chunk, CachedChunk | None]] = []
-        for result in results:
+        for result, keep in zip(results, wishes, strict=True):
             index, chunk = result.index, result.chunk
             if chunk is None:
                 continue
             held = None
-            if keep := self._flights.kept((index, check)):
+            if keep:
                 if not together:
                     group = ChunkGroup(self.chunks)
                 in_order = keep is Keep.IN_ORDER
@@ -216,17 +220,19 @@ class ChunkLoads:
     def _notice(self, results: Sequence[ChunkResult]) -> None:
         """Count chunks, and forget cached chunks of objects whose state has changed."""
         layout, stats = self._array.layout, self._cache.stats
-        stored: Index | None = None
+        sharded = layout.sharded
+        seen: list[tuple[Index, Generation | None]] = []
         for result in results:
             if result.chunk is None:
                 continue
             stats.loads += 1
             stats.decoded_bytes += result.chunk.nbytes
+            stored = layout.stored_index(result.index) if sharded else result.index
             # All chunks of a shard come from one state of it, and follow each other.
-            if (now := layout.stored_index(result.index)) != stored:
-                stored = now
-                if self._freshness.saw(stored, result.generation):
-                    self.drop_stored({stored})
+            if not seen or seen[-1][0] != stored:
+                seen.append((stored, result.generation))
+        if changed := self._freshness.saw_all(seen):
+            self.drop_stored(set(changed))
 
     def _fail(self, load: _Load, error: ChunkError) -> None:
         with self._cache.lock:

@@ -55,6 +55,21 @@ class Flights(Generic[Key, Waiter]):
             flight.waiters.append(waiter)
         return first
 
+    def join_all(
+        self, keys: Iterable[Key], waiter: Waiter, first: list[Key], *, keep: Keep
+    ) -> None:
+        """Wait for loads, as `join`; adds to ``first`` those that the caller must start.
+
+        After an exception, ``first`` has those that were added until then.
+        """
+        flights = self._flights
+        for key in keys:
+            if (flight := flights.get(key)) is None:
+                flight = flights[key] = _Flight()
+                first.append(key)
+            flight.keep = max(flight.keep, keep)
+            flight.waiters.append(waiter)
+
     def join_any(self, waiter: Waiter) -> bool:
         """Wait for any one of the loads in progress; False if there is none."""
         for flight in self._flights.values():
@@ -73,10 +88,10 @@ class Flights(Generic[Key, Waiter]):
         flight = self._flights.get(key)
         return flight is not None and bool(flight.waiters)
 
-    def kept(self, key: Key) -> Keep:
-        """Whether the result of a load is to stay in memory."""
-        flight = self._flights.get(key)
-        return Keep.NO if flight is None else flight.keep
+    def kept(self, keys: Iterable[Key]) -> list[Keep]:
+        """For each of these loads, whether its result is to stay in memory."""
+        found = map(self._flights.get, keys)
+        return [Keep.NO if flight is None else flight.keep for flight in found]
 
     def end(self, key: Key) -> list[Waiter] | None:
         """A load has ended: returns its waiters; None: the caller must repeat the load."""

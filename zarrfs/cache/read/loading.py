@@ -50,6 +50,12 @@ class LoadPlan:
             shape = self._array.layout.read.chunk_shape(index)
         return self._array.cost(shape) + CHUNK_OVERHEAD
 
+    def total(self, indices: Sequence[Index]) -> int:
+        """The bytes that loading these chunks takes."""
+        if self._regular is None:
+            return sum(map(self.cost, indices))
+        return len(indices) * self.cost(indices[0])
+
     def memory(self, _index: Index) -> memoryview | None:
         """Memory for the bytes of a chunk; see `Array.read_chunks`.
 
@@ -70,16 +76,17 @@ class LoadPlan:
             if indices:
                 yield list(indices)
             return
-        layout = self._array.layout
-        wanted = sorted((layout.stored_index(index), index) for index in indices)
+        sharded, stored = self._array.layout.sharded, self._array.layout.stored_index
+        wanted = [(stored(i), i) for i in indices] if sharded else [(i, i) for i in indices]
+        wanted.sort()
         most = _REMOTE_BATCH
         if self._array.store.traits.near:
-            share = sum(map(self.cost, indices)) // (_JOBS_A_THREAD * self._cache.pool.count)
+            share = self.total(indices) // (_JOBS_A_THREAD * self._cache.pool.count)
             most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
         # A job takes no more than that, unless a single chunk does.
         most = min(most, self._cache.budget.total // 16)
         most -= self._array.shard_cost
-        if layout.sharded and not self._array.store.traits.near:
+        if sharded and not self._array.store.traits.near:
             for _, shard in groupby(wanted, key=itemgetter(0)):
                 yield from self._equal_jobs([index for _, index in shard], most)
         else:
@@ -92,10 +99,10 @@ class LoadPlan:
         """
         if not indices:
             return
-        costs = list(map(self.cost, indices))
-        if (total := sum(costs)) <= most:
+        if (total := self.total(indices)) <= most:
             yield list(indices)
             return
+        costs = list(map(self.cost, indices))
         share = total / _count_jobs(costs, most)
         batch: list[Index] = []
         cost = gone = jobs = 0

@@ -107,10 +107,12 @@ class StoreTimes:
         with self._lock:
             self._forget_old()
             # One entry for each key, so that a key that is always slow leaves room for others.
-            if (same := next((old for old in self._slowest if old[1] == key), None)) is not None:
-                if same[0] >= seconds:
-                    return
-                self._slowest.remove(same)
+            for same in self._slowest:
+                if same[1] == key:
+                    if same[0] >= seconds:
+                        return
+                    self._slowest.remove(same)
+                    break
             self._slowest.append((seconds, key, time.time()))
             if len(self._slowest) > _SLOWEST:
                 self._slowest.remove(min(self._slowest, key=itemgetter(0)))
