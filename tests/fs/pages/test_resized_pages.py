@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from tests.fs.documents import array_document, sharding
-from tests.fs.test_coherence import Kernel
+from tests.fs.pages.test_coherence import Kernel
 from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
 
