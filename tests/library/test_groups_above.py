@@ -85,7 +85,7 @@ def test_an_array_has_the_coordinates_beside_it(zarr_format, tmp_path, mounted):
         assert found == header(str(source), name, HeaderOptions(path="r"), SourceOptions()), name
         assert (group / "r" / f"array.{name}").read_bytes().startswith(found), name
         assert (array / f"array.{name}").read_bytes().startswith(found), name
-    assert b"spacings: nan -0.5" in (array / "array.nhdr").read_bytes()
+    assert b"spacings: 1 -0.5" in (array / "array.nhdr").read_bytes()
     for path in (array / "array.nc", group / "group.h5"):
         with xarray.open_dataset(path, engine="netcdf4") as opened:
             xarray.testing.assert_identical(opened, dataset)

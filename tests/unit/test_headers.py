@@ -364,3 +364,43 @@ def test_stacks_are_imagejs_where_they_lie_in_its_order(axes, array, tmp_path):
         np.testing.assert_array_equal(file.asarray(), data)
         offsets = [page.dataoffsets[0] for page in file.pages]
         assert offsets == sorted(offsets)
+
+
+def test_axes_in_another_order_than_x_y_z_are_turned(array):
+    # As MetaImage says it, also where no origin is known.
+    turned = array(dimension_names=["x", "y", "z"], above={"multiscales": []})
+    assert "space directions: (0,0,1) (0,1,0) (1,0,0)\n" in text("nhdr", turned)
+    assert "TransformMatrix = 0 0 1 0 1 0 1 0 0\n" in text("mhd", turned)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "attributes", "cards"),
+    [
+        ("int16", {"_FillValue": -9}, ["BLANK   =                   -9"]),
+        # astropy opens no such file with BLANK.
+        ("int8", {"_FillValue": -9, "scale_factor": 1.0}, ["BSCALE  =                    1"]),
+        ("uint64", {"scale_factor": 0.5, "units": "K"}, ["BSCALE  =                    1"]),
+        ("uint8", {"scale_factor": 0.5, "units": "K"}, ["BSCALE  =                  0.5", "BUNIT"]),
+    ],
+)
+def test_values_in_fits(data_type, attributes, cards, array):
+    found = text("fits", array(data_type=data_type, attributes=attributes))
+    kinds = [card for card in ("BSCALE", "BUNIT", "BLANK") if card in found]
+    assert all(card in found for card in cards)
+    assert kinds == [card[:6].split()[0] for card in cards]
+
+
+@pytest.mark.parametrize(
+    ("crs", "line"),
+    [
+        ('PROJCRS["a",ID["EPSG",32633]]', "map info = {UTM, 1, 1, 0, 8, 2, 2, 33, North, WGS-84}"),
+        (
+            'GEOGCRS["a",ID["EPSG",4326]]',
+            "map info = {Geographic Lat/Lon, 1, 1, 0, 8, 2, 2, WGS-84}",
+        ),
+    ],
+)
+def test_envi_names_systems_that_it_knows(crs, line, array):
+    attributes = {"GeoTransform": "0 2 0 8 0 -2", "crs_wkt": crs}
+    names = ["t", "y", "x"]
+    assert line in text("bin.hdr", array(dimension_names=names, attributes=attributes))

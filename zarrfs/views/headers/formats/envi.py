@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from zarrfs.views.facts.cf import cf_crs
+from zarrfs.views.facts.crs import epsg, well_known_text
 from zarrfs.views.facts.facts import Axis, Georeference
 from zarrfs.views.facts.text import ascii_text, digits
 from zarrfs.views.headers.described import Described
@@ -74,13 +76,21 @@ def _form(array: Described, number: int, bands: int) -> Form:
     names = array.band_names(bands) if bands <= _MOST_SAID else None
     if names is not None:
         lines.append(f"band names = {{{', '.join(_text(n).replace(',', ' ') for n in names)}}}")
-    lines += _place(array.georeference)
+    lines += _place(array.georeference, cf_crs(facts.grid_mapping))
     return Form("".join(f"{line}\n" for line in lines).encode("ascii"))
 
 
-def _place(reference: Georeference) -> Iterator[str]:
-    """The place of the raster, if this header can say all of it."""
+def _place(reference: Georeference, instead: str) -> Iterator[str]:
+    """The place of the raster, if this header can say all of it.
+
+    instead : WKT 1 of the reference system; empty if it is not known.
+    """
     crs = reference.crs
+    if (found := epsg(crs)) is not None and not crs.upper().startswith(("PROJCS", "GEOGCS")):
+        crs = f"EPSG:{found.number}"
+        instead = instead or well_known_text(crs)
+    if instead and not (crs == "EPSG:4326" or _UTM.fullmatch(crs)):
+        crs = instead
     described = crs.upper().startswith(("PROJCS", "GEOGCS"))
     if described:
         yield f"coordinate system string = {{{_text(crs, 8192)}}}"

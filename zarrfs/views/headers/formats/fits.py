@@ -57,17 +57,22 @@ def _cards(array: Described, bits: int, zero: int | None) -> Iterator[str]:
     for i, axis in enumerate(axes, 1):
         yield _card(f"NAXIS{i}", str(axis.length))
     facts = array.facts
-    if facts.packed:
+    scale, offset = (1.0 if facts.scale is None else facts.scale), facts.offset or 0.0
+    packed = (scale, offset) != (1.0, 0.0)
+    # Readers calculate with floats, which lose all small numbers beside such a zero point.
+    exact = array.code != "u8" or not packed
+    if packed and exact:
         # FITS applies both to the stored number: an unsigned one is stored minus `zero`.
-        scale = 1.0 if facts.scale is None else facts.scale
         yield _card("BSCALE", _float(scale))
-        yield _card("BZERO", _float((facts.offset or 0.0) + scale * (zero or 0)))
+        yield _card("BZERO", _float(offset + scale * (zero or 0)))
     elif zero is not None:
         yield _card("BSCALE", "1")
         yield _card("BZERO", str(zero))
-    if bits > 0 and isinstance(array.no_data, int):
+    # With it, astropy opens no bytes with a sign.
+    blank = bits > 0 and (array.code != "i1" or packed)
+    if blank and isinstance(array.no_data, int):
         yield _card("BLANK", str(array.no_data - (zero or 0)))
-    if unit := ascii_text(facts.unit, 60):
+    if exact and (unit := ascii_text(facts.unit, 60)):
         yield _card("BUNIT", _string(unit))
     if any(_has_facts(axis) for axis in axes):
         for i, axis in enumerate(axes, 1):

@@ -29,7 +29,7 @@ def _form(array: Described, mode: int) -> Form:
     axes = list(array.axes[::-1])
     lengths = [*(axis.length for axis in axes), 1][:3]
     # Images in a row are not a volume: then the third axis has no place in the cell.
-    volume = len(axes) == 3 and is_spatial(axes[2])
+    volume = len(axes) == 3 and all(map(is_spatial, axes))
     placed = axes if volume else axes[:2]
     sampling, cell, origin = [1, 1, 1], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
     places = directions(placed)

@@ -76,17 +76,19 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
 
 
 def _space(array: Described) -> range:
-    """The axes, fastest first, that have a place in one space; none if no origin is known.
+    """The axes, fastest first, that have a place in one space; none if the space says nothing.
 
     Two or three of them, after the channels. ITK opens no file with others.
     """
     axes = array.axes[::-1]
     found = range(1 if array.channels else 0, len(axes))
+    if not 1 < len(found) <= 3:
+        return range(0)
     placed = any(axes[i].origin or axes[i].falls for i in found)
     in_space = all(axes[i].role in ("x", "y", "z") for i in found)
+    turned = directions([axes[i] for i in found]) != list(range(len(found)))
     irregular = any(axes[i].coordinates and axes[i].spacing is None for i in found)
-    usable = placed and in_space and not irregular
-    return found if usable and 1 < len(found) <= 3 else range(0)
+    return found if (turned or (placed and in_space)) and not irregular else range(0)
 
 
 def _space_lines(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
@@ -111,12 +113,14 @@ def _placement(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
         yield f"space directions: {' '.join(vectors)}"
         yield f"space origin: ({','.join(origin)})"
         return
-    if any(axis.spacing is not None for axis in axes):
+    known = any(axis.spacing is not None for axis in axes)
+    if known and any(axis.origin for axis in axes):
+        # ITK ignores all origins where one is not a number.
+        yield f"spacings: {' '.join(digits(axis.spacing or 1.0) for axis in axes)}"
+        yield f"axis mins: {' '.join(digits(axis.origin) for axis in axes)}"
+        yield f"centerings:{' node' * len(axes)}"
+    elif known:
         yield f"spacings: {' '.join(_or_nan(axis.spacing) for axis in axes)}"
-    if any(axis.origin for axis in axes):
-        minima = [digits(axis.origin) if axis.spacing is not None else "nan" for axis in axes]
-        yield f"axis mins: {' '.join(minima)}"
-        yield f"centerings: {' '.join('node' if m != 'nan' else 'none' for m in minima)}"
     if any(axis.unit for axis in axes):
         yield f"units: {' '.join(_quoted(axis.unit) for axis in axes)}"
 
