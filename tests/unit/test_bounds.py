@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import LITTLE, array_document
+from tests.fs.memory_store import MemoryStore
 from zarrfs import bounds
+from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.bounds import OutOfBoundsError
-from zarrfs.errors import DecodeError, MetadataError, UnsupportedError
+from zarrfs.errors import DecodeError, MetadataError, StoreTooLarge, UnsupportedError
 from zarrfs.format.codec import SizeBound
 from zarrfs.format.codecs.gzip import GzipCodec
 from zarrfs.format.metadata.editing.json_text import load_json
@@ -111,10 +113,10 @@ def test_the_parsed_size_is_never_too_small():
 @pytest.mark.parametrize("shape", [[4], [2, 2], [1] * bounds.MOST_AXES])
 def test_a_shape_in_a_stream(shape):
     count = int(np.prod(shape))
-    assert bounds.check_told_shape(shape, count) == tuple(shape)
+    assert bounds.check_claimed_shape(shape, count) == tuple(shape)
     for wrong in ([*shape, 2], [True], [-1], [[4]], "4", None, [1] * (bounds.MOST_AXES + 1)):
         with pytest.raises(ValueError, match=r"shape|elements"):
-            bounds.check_told_shape(wrong, count)
+            bounds.check_claimed_shape(wrong, count)
 
 
 def test_names_in_an_archive():
@@ -135,3 +137,13 @@ def test_names_of_a_listing():
     for count, length in ((bounds.MOST_NAMES + 1, 0), (1, 256 * bounds.MOST_NAMES + 1)):
         with pytest.raises(OutOfBoundsError):
             bounds.check_names(count, length)
+
+
+def test_the_bytes_of_a_document():
+    document = array_document((4,), (4,))
+    text = document + b" " * (bounds.LARGEST_DOCUMENT - len(document))
+    hierarchy = Hierarchy(MemoryStore({"zarr.json": text}), memory=4 << 30)
+    assert hierarchy.root().problem is None
+    hierarchy = Hierarchy(MemoryStore({"zarr.json": text + b" "}), memory=4 << 30)
+    with pytest.raises(StoreTooLarge):
+        hierarchy.root()
