@@ -101,9 +101,13 @@ def command(
     to array.bin and truncating it resize the array along its first axis. With -o rw,allow_remove,
     removing a chunk file sets its elements to the fill value.
 
+    Defaults for options, by source and mount point, may stand in /etc/zarrfs/config.toml and
+    ~/.config/zarrfs/config.toml.
+
     Exit status: 0 mounted, 1 not mounted, 2 wrong usage.
     """
     from zarrfs.daemon.mount import mount
+    from zarrfs.daemon.options.config_file import configured
     from zarrfs.daemon.options.option_parser import parse_options
     from zarrfs.daemon.request import MountRequest
     from zarrfs.daemon.system.process_title import hide
@@ -111,6 +115,7 @@ def command(
 
     sources, mountpoint = (source, None) if len(source) == 1 else (source[:-1], source[-1])
     hide({source: shown_url(source) for source in sources})
+    mount_options = (*configured(sources, mountpoint), *mount_options)
     if path is not None:
         mount_options = (*mount_options, "path=" + path.replace(",", "\\,"))
     if verbose:
