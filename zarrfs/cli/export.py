@@ -12,12 +12,12 @@ import click
 
 from zarrfs.cli.transfer_options import Flat, flat_options, source_options
 from zarrfs.errors import UsageError
-from zarrfs.views.headers.registry import FORMATS
+from zarrfs.views.headers.registry import FORMATS, GROUP_FORMATS
 
 if TYPE_CHECKING:
     from zarrfs.library.source import SourceOptions
 
-_FORMATS = tuple(name for name, row in FORMATS.items() if not row.beside)
+_FORMATS = (*(name for name, row in FORMATS.items() if not row.beside), *GROUP_FORMATS)
 # As of a program that SIGPIPE ends.
 _EXIT_CLOSED = 141
 
@@ -57,13 +57,16 @@ def command(
     must not be a terminal.
 
     FILE gets the bytes of array.bin in a mount; a FILE named *.npy, *.tif, *.h5 and so on gets
-    those of array.npy, array.tif, array.h5. Chunks are decoded in parallel. FILE appears when it is
-    complete; after a failure it is unchanged. On a terminal, a line shows the progress.
+    those of array.npy, array.tif, array.h5. FILE named *.ome.tif gets the image.ome.tif of the
+    group SOURCE; --format names the other files of groups. Chunks are decoded in parallel. FILE
+    appears when it is complete; after a failure it is unchanged. On a terminal, a line shows the
+    progress.
 
     \b
     Examples:
       zarrfs export data.zarr data.npy
       zarrfs export image.zarr/0 image.tif
+      zarrfs export image.zarr image.ome.tif
       zarrfs export data.zarr/temperature t.bin --order F --byteorder big
       zarrfs export s3://bucket/data.zarr part.npy --region 0:100,:,7
       zarrfs export --resume https://example.org/data.zarr data.npy
@@ -77,6 +80,7 @@ def command(
     """
     from zarrfs.cli.progress import ProgressLine
     from zarrfs.library.transfer.exporting import export_array
+    from zarrfs.library.transfer.group_export import export_group
     from zarrfs.library.transfer.output_file import OutputClosed
     from zarrfs.library.transfer.transfer import TransferConfig
 
@@ -88,10 +92,20 @@ def command(
     with ProgressLine("export") as progress:
         config = TransferConfig(flat.path, flat.region, resume, options, progress)
         try:
-            export_array(source, file, form, config, overwrite=overwrite)
+            if form.container in GROUP_FORMATS:
+                _check_whole(flat)
+                export_group(source, file, form.container, config, overwrite=overwrite)
+            else:
+                export_array(source, file, form, config, overwrite=overwrite)
         except OutputClosed:
             return _EXIT_CLOSED
     return 0
+
+
+def _check_whole(flat: Flat) -> None:
+    """Raises UsageError for options that only files of one array have."""
+    if flat.region or flat.order is not None or flat.byteorder is not None:
+        raise UsageError("a file of a group takes no --region, --order and --byteorder")
 
 
 def _is_terminal(file: str) -> bool:

@@ -75,6 +75,7 @@ class GroupFile(NamedTuple):
 class MountedGroup(MountedNode):
     """A group with files of its arrays.
 
+    name : of the group, for people.
     views : as `registry.chosen_of_group` takes them.
     layout : of the elements of ``array.bin``.
     members : the nodes in the group by name, or those at some paths below it. Raises ZarrfsError.
@@ -86,12 +87,14 @@ class MountedGroup(MountedNode):
         node: Node,
         note: str | None,
         mtime_ns: int,
+        name: str,
         views: Collection[str],
         layout: FlatConfig,
         members: Callable[[Sequence[str] | None], Iterable[tuple[str, MountedNode]]],
         fresh_seconds: float,
     ) -> None:
         super().__init__(node, note, mtime_ns)
+        self._name = name
         self._layout = layout
         self._members = members
         self._fresh_seconds = fresh_seconds
@@ -162,9 +165,8 @@ class MountedGroup(MountedNode):
             for path, array in arrays.items()
             if isinstance(array.node.metadata, ArrayMetadata)
         ]
-        own = self.node.path.rpartition("/")[2]
         try:
-            form = group_format.make(Grouped(own, self._attributes, members, others))
+            form = group_format.make(Grouped(self._name, self._attributes, members, others))
         except Inexpressible as error:
             raise EntryNotFound(f"{name}: {error}") from None
         return GroupFile(

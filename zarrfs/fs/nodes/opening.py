@@ -31,6 +31,7 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
 from zarrfs.views.facts.around import around, names_beside
 from zarrfs.views.facts.facts import Around
+from zarrfs.views.headers.grouped import node_name
 
 _FILE_THREADS = 8
 # Seconds for which the arrays beside others are kept, and how many.
@@ -127,6 +128,7 @@ class NodeOpener:
                 node,
                 reason,
                 mtime_ns,
+                node_name(self._store.url, node.path),
                 self._config.views,
                 FlatConfig(self._config.byteorder, self._config.order),
                 partial(self._members, node.path),

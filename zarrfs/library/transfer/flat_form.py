@@ -30,8 +30,8 @@ _LARGEST_NPY_HEADER = 10_000
 @dataclass(frozen=True, slots=True)
 class FlatForm:
     """
-    container : ``bin``, elements and nothing else, or the name of a format in
-        `zarrfs.views.headers.registry`.
+    container : ``bin``, elements and nothing else, or the name of a format, or of a file of a
+        group, in `zarrfs.views.headers.registry`.
     byteorder, order : of the elements; see `FlatConfig`. A format that has only one byte
         order takes that.
     """
@@ -63,6 +63,8 @@ def by_extension(file: str) -> str:
     name = file.lower()
     for synonym, extension in _SYNONYMS.items():
         name = name.removesuffix(synonym) + extension if name.endswith(synonym) else name
+    if name.endswith(".ome.tif"):
+        return "image.ome.tif"
     for extension, row in FORMATS.items():
         if name.endswith(f".{extension}"):
             if row.beside:

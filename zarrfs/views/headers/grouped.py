@@ -49,6 +49,11 @@ class Placed(NamedTuple):
     place: Tiling | int
 
 
+def node_name(url: str, path: str) -> str:
+    """The last part of the path of a node, or of the URL of its source."""
+    return (path or url.rstrip("/")).rpartition("/")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class GroupForm:
     """

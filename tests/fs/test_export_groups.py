@@ -1,0 +1,49 @@
+"""``zarrfs export`` of a group writes what the mount shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import tifffile
+
+from tests.cli.in_process import in_process
+from tests.images import make_image, make_map
+
+
+def test_every_file_of_a_group_is_that_of_the_mount(mount, tmp_path: Path) -> None:
+    levels = make_image(tmp_path / "i", "cyx", (3, 300, 420), (2, 100, 250))
+    make_map(tmp_path / "m", (3, 300, 410), (2, 128, 128), variable="data")
+    for source, name, words in (
+        ("i", "image.ome.tif", ()),
+        ("i", "group.h5", ("--format", "group.h5")),
+        ("m", "image.tif", ("--format", "image.tif")),
+    ):
+        target = tmp_path / f"{source}.{name.partition('.')[2]}"
+        found = in_process("export", tmp_path / source, target, *words)
+        assert found.status == 0, found.stderr
+        shown = mount(tmp_path / source, views=("h5", "image.ome.tif", "image.tif"))
+        assert target.read_bytes() == shown.read(name), name
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "i.ome.tif"), levels[0])
+    with h5py.File(tmp_path / "i.h5") as file:
+        np.testing.assert_array_equal(file["1"][...], levels[1])
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "said"),
+    [
+        ("i/0", (), "no group"),
+        ("i", ("--region", "0:1"), "takes no --region"),
+        ("m", (), "does not describe an image"),
+        ("i", ("--format", "image.tif"), "not known"),
+    ],
+)
+def test_refused(tmp_path: Path, source: str, words: tuple[str, ...], said: str) -> None:
+    make_image(tmp_path / "i", "yx", (30, 42), (10, 20), levels=1)
+    make_map(tmp_path / "m", (30, 41), (12, 12), levels=1)
+    found = in_process("export", tmp_path / source, tmp_path / "x.ome.tif", *words)
+    assert found.status
+    assert said in found.stderr
+    assert not (tmp_path / "x.ome.tif").exists()

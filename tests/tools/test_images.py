@@ -1,0 +1,142 @@
+"""Programs open all levels of an image by one file: every level, plane and channel is equal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from tests.images import make_image, make_map
+from tests.tools.programs import need_program, run
+
+OME = "image.ome.tif"
+# The axes, shapes and chunks of images that are read.
+IMAGES = {
+    "plane": ("yx", (300, 420), (128, 128), "u1"),
+    "stack": ("tczyx", (2, 2, 3, 200, 150), (1, 1, 2, 256, 256), "u2"),
+    "order": ("zcyx", (3, 2, 200, 150), (1, 2, 64, 64), "i2"),
+    "floats": ("zyx", (5, 200, 150), (3, 100, 50), "f4"),
+    "colours": ("yxc", (300, 420, 3), (128, 128, 3), "u1"),
+}
+PLANES = Path(__file__).with_name("Planes.java")
+
+
+@pytest.fixture
+def images(tmp_path, mounted):
+    """The mount, and for each image its axes and its levels."""
+    zarr.create_group(tmp_path / "images")
+    found = {}
+    for name, (axes, *rest) in IMAGES.items():
+        found[name] = axes, make_image(tmp_path / "images" / name, axes, *rest)
+    return mounted(tmp_path / "images"), found
+
+
+def _planes(axes, level):
+    """The planes of a level, each with its numbers along z, c and t."""
+    if axes[-1] == "c":
+        # Bio-Formats has the samples of a plane one after another.
+        yield (0, 0, 0), np.moveaxis(level, -1, 0)
+        return
+    for index in np.ndindex(level.shape[:-2]):
+        places = dict(zip(axes, index, strict=False))
+        yield tuple(places.get(axis, 0) for axis in "zct"), level[index]
+
+
+def test_bio_formats(images):
+    """Fiji, QuPath and OMERO read images by it."""
+    need_program("java")
+    jar = os.environ.get("ZARRFS_BIOFORMATS")
+    if not jar:
+        pytest.skip("ZARRFS_BIOFORMATS names no jar: make test-tools fetches it")
+    mount, found = images
+    said = run("java", "-cp", jar, PLANES, *(mount / name / OME for name in found)).decode()
+    heads = [line for line in said.splitlines() if line.startswith("file")]
+    parts = [part.splitlines()[1:] for part in said.split("file ")[1:]]
+    assert len(heads) == len(parts) == len(found)
+    for (axes, levels), head, lines in zip(found.values(), heads, parts, strict=True):
+        assert head.endswith(f" {len(levels)}")
+        expected = {
+            f"{number} {z} {c} {t} {hashlib.md5(np.ascontiguousarray(plane).data).hexdigest()}"
+            for number, level in enumerate(levels)
+            for (z, c, t), plane in _planes(axes, level)
+        }
+        assert set(lines) == expected
+
+
+def test_gdal(images, tmp_path):
+    need_program("gdal_translate")
+    mount, found = images
+    for name, (axes, levels) in found.items():
+        planes = [plane for _, plane in _planes(axes, levels[0])]
+        for number, plane in enumerate(planes, 1):
+            source = f"GTIFF_DIR:{number}:{mount / name / OME}"
+            assert _gdal(source, tmp_path) == plane.tobytes(), source
+        # Overviews of the first plane.
+        for level, expected in enumerate(levels[1:]):
+            read = _gdal(mount / name / OME, tmp_path, "-oo", f"OVERVIEW_LEVEL={level}")
+            assert read == next(_planes(axes, expected))[1].tobytes(), (name, level)
+
+
+def _gdal(source, tmp_path, *words):
+    target = tmp_path / "raw"
+    run("gdal_translate", "-q", "-of", "ENVI", *words, source, target)
+    return target.read_bytes()
+
+
+def test_vips(images, tmp_path):
+    need_program("vips")
+    mount, found = images
+    for name, (axes, levels) in found.items():
+        for number, (_, plane) in enumerate(_planes(axes, levels[0])):
+            read = _vips(f"{mount / name / OME}[page={number}]", tmp_path)
+            expected = np.moveaxis(plane, 0, -1) if axes[-1] == "c" else plane
+            assert read == expected.tobytes(), (name, number)
+        for level, expected in enumerate(levels[1:]):
+            read = _vips(f"{mount / name / OME}[subifd={level}]", tmp_path)
+            first = next(_planes(axes, expected))[1]
+            assert read == (np.moveaxis(first, 0, -1) if axes[-1] == "c" else first).tobytes()
+
+
+def _vips(source, tmp_path):
+    target = tmp_path / "v.raw"
+    run("vips", "rawsave", source, target)
+    return target.read_bytes()
+
+
+def test_gdal_reads_a_map(tmp_path, mounted):
+    need_program("gdalinfo")
+    zarr.create_group(tmp_path / "maps")
+    levels = make_map(tmp_path / "maps" / "m", (3, 600, 700), (2, 256, 256), "i2", missing=9)
+    file = mounted(tmp_path / "maps") / "m" / "image.tif"
+    said = json.loads(run("gdalinfo", "-json", file))
+    assert said["geoTransform"] == [5e5, 10, 0, 5e6, 0, -10]
+    assert "32633" in said["coordinateSystem"]["wkt"]
+    assert [band["noDataValue"] for band in said["bands"]] == [9] * 3
+    sizes = [overview["size"] for overview in said["bands"][0]["overviews"]]
+    assert sizes == [[350, 300], [175, 150]]
+    for level, expected in enumerate(levels):
+        words = ("-oo", f"OVERVIEW_LEVEL={level - 1}") if level else ()
+        assert _gdal(file, tmp_path, *words) == expected.tobytes()
+    if (rio := shutil.which("rio")) is not None:
+        assert b"is a valid" in run(rio, "cogeo", "validate", "--strict", file)
+
+
+def test_gdal_writes_a_map(tmp_path, mounted):
+    need_program("gdal_rasterize")
+    zarr.create_group(tmp_path / "maps")
+    (level, *_) = make_map(tmp_path / "maps" / "m", (600, 700), (256, 256), "u2", levels=2)
+    mount = mounted(tmp_path / "maps", "rw")
+    shape = tmp_path / "shape.json"
+    ring = [[500000, 5000000], [500100, 5000000], [500100, 4999900], [500000, 4999900],
+            [500000, 5000000]]  # fmt: skip
+    shape.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    run("gdal_rasterize", "-q", "-burn", "7", shape, mount / "m" / "image.tif")
+    level[:10, :10] = 7
+    read = np.fromfile(mount / "m" / "r10m" / "array.bin", "<u2").reshape(level.shape)
+    np.testing.assert_array_equal(read, level)

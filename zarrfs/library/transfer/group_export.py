@@ -1,0 +1,156 @@
+"""From a group to one file with several of its arrays."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from itertools import islice
+from typing import Any
+
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.node_readers import Node, join
+from zarrfs.cache.caches import Caches
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.errors import ChunkError, NodeNotFound, UnsupportedError, UsageError
+from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
+from zarrfs.library.source import facts_around, hierarchy_of, open_source
+from zarrfs.library.transfer.output_file import output
+from zarrfs.library.transfer.transfer import TransferConfig
+from zarrfs.store.base import Store
+from zarrfs.views.elements.elements import Elements, FlatConfig
+from zarrfs.views.elements.window import Window
+from zarrfs.views.flat import FlatView
+from zarrfs.views.headers.describe import describe
+from zarrfs.views.headers.form import Inexpressible
+from zarrfs.views.headers.grouped import Grouped, GroupForm, Member, node_name
+from zarrfs.views.headers.registry import find_group_format
+from zarrfs.views.slabs.slabs import Slabs
+from zarrfs.views.stream import StreamView
+from zarrfs.views.tiles.boxes import Boxes
+from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
+from zarrfs.views.tiles.tiling import Tiling
+from zarrfs.views.view import Data
+
+_AHEAD = 4
+_PIECE = 4 << 20
+_MOST_MEMBERS = 4000
+
+
+def export_group(
+    source: str, target: str, name: str, config: TransferConfig, *, overwrite: bool = False
+) -> int:
+    """Write the file ``name`` of a group, such as ``image.ome.tif``. Blocks.
+
+    source, target : as for `export_array`; ``config.path`` is that of the group.
+
+    Returns the bytes written. Raises ZarrfsError: UsageError for an array, UnsupportedError for a
+    group that the format cannot represent, and the others of `export_array`.
+    """
+    store = open_source(source, config.source)
+    try:
+        node = hierarchy_of(store, config.source).reach(config.path)
+        if not isinstance(node.metadata, GroupMetadata):
+            raise UsageError(f"{join(store.url, node.path)} is no group, which {name} is made of")
+        memory = config.source.memory_bytes - (_AHEAD + 1) * _PIECE
+        caches = Caches(store, config.source.cache_config(writable=False, memory=memory))
+        try:
+            form, arrays = _form(source, store, node, name, config, caches)
+            identity = {"source": join(store.url, node.path), "file": name, "size": form.size}
+            _write(_view(form, arrays, caches), target, identity, config, overwrite=overwrite)
+            return form.size
+        finally:
+            caches.close()
+    finally:
+        store.close()
+
+
+Arrays = dict[str, tuple[CachedArray, ArrayMetadata]]
+
+
+def _form(
+    source: str, store: Store, group: Node, name: str, config: TransferConfig, caches: Caches
+) -> tuple[GroupForm, Arrays]:
+    group_format = find_group_format(name)
+    attributes = {} if group.metadata is None else group.metadata.attributes
+    paths = group_format.members(attributes)
+    if paths is not None and not paths:
+        raise UnsupportedError(name, "the group does not describe an image of several levels")
+    arrays: Arrays = {}
+    members, others = [], []
+    hierarchy = hierarchy_of(store, config.source)
+    for path, node in islice(_nodes(hierarchy, group.path, paths), _MOST_MEMBERS):
+        metadata = node.metadata
+        if isinstance(metadata, ArrayMetadata) and metadata.layout.data_type.fixed_size:
+            arrays[path] = caches.open(node.path, metadata), metadata
+            around = facts_around(source, store, node, config.source)
+            described = describe(metadata, FlatConfig(), node.path, around)
+            members.append(Member(path, described, metadata.layout.read))
+        elif not isinstance(metadata, GroupMetadata):
+            others.append(path)
+    own = node_name(store.url, group.path)
+    try:
+        return group_format.make(Grouped(own, attributes, members, others)), arrays
+    except Inexpressible as error:
+        raise UnsupportedError(name, str(error)) from error
+
+
+def _nodes(hierarchy: Hierarchy, group: str, paths: Any) -> Iterator[tuple[str, Node]]:
+    """The nodes in a group, or those at some paths below it and in groups there."""
+    for path in hierarchy.children(group) if paths is None else paths:
+        try:
+            node = hierarchy.reach(join(group, path))
+        except NodeNotFound:
+            continue
+        yield path, node
+        if paths is not None and isinstance(node.metadata, GroupMetadata):
+            for name in hierarchy.children(node.path):
+                yield f"{path}/{name}", hierarchy.reach(join(node.path, name))
+
+
+def _view(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
+    sections: list[Section] = []
+    for path, place in form.placed:
+        array, metadata = arrays[path]
+        read = metadata.layout.read
+        if isinstance(place, Tiling):
+            sections.append(Boxes(array, read, place))
+        else:
+            elements = Elements(array, Window.whole(read), FlatConfig())
+            stream = StreamView(FlatView(elements), Slabs(elements, caches.cache))
+            sections.append(WholeFile(place, stream))
+    return GatheredView(form.header, sections, form.size)
+
+
+def _write(
+    view: GatheredView,
+    target: str,
+    identity: Mapping[str, Any],
+    config: TransferConfig,
+    *,
+    overwrite: bool,
+) -> None:
+    with output(target, view.size, identity, resume=config.resume, overwrite=overwrite) as out:
+        pending: deque[tuple[int, Future[Data | ChunkError]]] = deque()
+        starts = iter(range(out.done * _PIECE, view.size, _PIECE))
+        try:
+            while True:
+                for start in islice(starts, _AHEAD - len(pending)):
+                    found: Future[Data | ChunkError] = Future()
+                    pending.append((start, found))
+                    if (data := view.read_now(start, _PIECE)) is not None:
+                        found.set_result(data)
+                    else:
+                        view.read(start, _PIECE, found.set_result)
+                if not pending:
+                    break
+                start, found = pending[0]
+                if isinstance(piece := found.result(), ChunkError):
+                    raise piece
+                pending.popleft()
+                out.write(start, memoryview(piece))
+                out.note(start // _PIECE + 1)
+                config.progress(min(start + _PIECE, view.size), view.size)
+        finally:
+            for _, found in pending:
+                found.result()
