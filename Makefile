@@ -31,13 +31,14 @@ test-versions: $(READY) ## run quick tests with each Python, and with the newest
 
 .PHONY: test-tools
 test-tools: export PACKAGES = attr busybox fio gdal-bin gfortran gnudatalanguage hdf5-tools \
-	default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \
+	default-jdk-headless default-jre imagej imagemagick libvips-tools ffmpeg netcdf-bin nifti-bin octave perl \
 	r-base-core rsync sox teem-apps xvfb xxd
 test-tools: $(READY) ## install the programs that docs/tools.md names, and Azurite; test with them
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
 	@.ci/azurite.sh
+	@.ci/bioformats.sh
 	$(PYTEST) tests/store/test_every_store.py tests/store/test_every_writable_store.py -k azure
 	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)
 

@@ -6,6 +6,7 @@ set -euo pipefail
 has() {
     case $1 in
         attr) command -v getfattr ;;
+        default-jdk-headless) command -v javac ;;
         default-jre) command -v java ;;
         gdal-bin) command -v gdalinfo ;;
         gnudatalanguage) command -v gdl ;;
