@@ -34,7 +34,7 @@ def test_every_file_of_a_group_is_that_of_the_mount(mount, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("source", "words", "said"),
     [
-        ("i/0", (), "no group"),
+        ("i/0", (), "not a group"),
         ("i", ("--region", "0:1"), "takes no --region"),
         ("m", (), "does not describe an image"),
         ("i", ("--format", "image.tif"), "not known"),

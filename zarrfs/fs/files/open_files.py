@@ -324,7 +324,8 @@ class OpenFiles:
         if not opened.arrays:
             raise NotPermitted("only the data of arrays can be written to")
         # The array does not keep what is written to padding.
-        lossy = not isinstance(node, FlatArray) or node.has_padding(place.local)
+        padded = isinstance(view, GatheredView)
+        lossy = padded or (isinstance(node, FlatArray) and node.has_padding(place.local))
         written = partial(self._pages.written, place.inode, opened.arrays, lossy=lossy)
         written()
         try:

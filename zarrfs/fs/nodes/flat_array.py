@@ -21,10 +21,14 @@ from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
 from zarrfs.views.framed import FlippedView, FramedView
 from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import GroupForm
 from zarrfs.views.records import RecordsView
 from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.stream import StreamView
+from zarrfs.views.tiles.boxes import Boxes
+from zarrfs.views.tiles.gathered import GatheredView
+from zarrfs.views.tiles.tiling import Tiling
 from zarrfs.views.view import WritableView
 
 # Room for the numbers of chunks that are still to come.
@@ -236,6 +240,8 @@ class FlatArray(MountedArray):
         if not self._views.has(self.node, local):
             return StreamView(self._flat, self._slabs)
         form = self._views.form(self.node, local)
+        if form.boxed is not None:
+            return self._boxed(form.boxed)
         if form.layout is None:
             return FramedView(form.header, BytesView(b""))
         body: WritableView = StreamView(*self._flat_in(form.layout))
@@ -245,6 +251,13 @@ class FlatArray(MountedArray):
         if form.records is not None:
             body = RecordsView(body, form.records)
         return FramedView(form.header, body, form.trailer, form.marks)
+
+    def _boxed(self, form: GroupForm) -> WritableView:
+        read = self._layout.read
+        places = [placed.place for placed in form.placed]
+        boxes = [Boxes(self.array, read, place) for place in places if isinstance(place, Tiling)]
+        writable = self.writable is not None
+        return GatheredView(form.header, boxes, form.size, writable=writable, marks=form.marks)
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
         """The elements in the order of the mount, in either byte order."""

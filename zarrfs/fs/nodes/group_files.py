@@ -14,8 +14,8 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, Remains
 from zarrfs.views.elements.elements import FlatConfig
-from zarrfs.views.headers.form import Inexpressible
-from zarrfs.views.headers.grouped import Grouped, GroupForm, Member
+from zarrfs.views.headers.form import GroupForm, Inexpressible
+from zarrfs.views.headers.grouped import Grouped, Member
 from zarrfs.views.headers.hdf5.group import MOST_ARRAYS
 from zarrfs.views.headers.registry import chosen_of_group, find_group_format
 from zarrfs.views.tiles.boxes import Boxes
@@ -59,7 +59,12 @@ class GroupFile(NamedTuple):
                 sections.append(WholeFile(placed.place, array.view(Local.FLAT)))
         # The arrays have to stay while their bytes are shown.
         return GatheredView(
-            self.form.header, sections, self.form.size, self, writable=self.writable
+            self.form.header,
+            sections,
+            self.form.size,
+            self,
+            writable=self.writable,
+            marks=self.form.marks,
         )
 
     def same_bytes(self, other: GroupFile) -> bool:

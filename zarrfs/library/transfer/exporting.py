@@ -9,6 +9,7 @@ import numpy as np
 
 from zarrfs.array.node_readers import join
 from zarrfs.library.transfer.flat_form import FlatForm
+from zarrfs.library.transfer.group_export import view_of, write_view
 from zarrfs.library.transfer.output_file import Output, output
 from zarrfs.library.transfer.tile_reader import Buffers, TileElements, fetch_tiles
 from zarrfs.library.transfer.tiles import Tile, TilePlan
@@ -36,6 +37,12 @@ def export_array(
     with opened(source, config, writable=False) as source_array:
         made = form.form(_described(source_array, form))
         assert made.layout is not None, "cannot export to a header alone"
+        if made.boxed is not None:
+            array = source_array.array, source_array.metadata
+            view = view_of(made.boxed, {"": array}, source_array.caches)
+            identity = _identity(source_array, form, config)
+            write_view(view, target, identity, config, overwrite=overwrite)
+            return made.boxed.size
         elements = TileElements(
             source_array.array,
             source_array.window(source_array.metadata.layout.read),
@@ -56,7 +63,11 @@ def export_array(
 
 
 def _described(source: Opened, form: FlatForm) -> Described:
-    return describe(source.metadata, form.layout, source.path, source.around, source.region)
+    region = source.region
+    whole = region.shape == source.metadata.shape and not region.dropped
+    return describe(
+        source.metadata, form.layout, source.path, source.around, None if whole else region
+    )
 
 
 def _write_tiles(

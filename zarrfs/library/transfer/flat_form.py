@@ -65,7 +65,8 @@ def by_extension(file: str) -> str:
         name = name.removesuffix(synonym) + extension if name.endswith(synonym) else name
     if name.endswith(".ome.tif"):
         return "image.ome.tif"
-    for extension, row in FORMATS.items():
+    # The longest first: .chunked.h5 before .h5.
+    for extension, row in sorted(FORMATS.items(), key=lambda item: -len(item[0])):
         if name.endswith(f".{extension}"):
             if row.beside:
                 raise UsageError(

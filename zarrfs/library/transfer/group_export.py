@@ -22,8 +22,8 @@ from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
 from zarrfs.views.headers.describe import describe
-from zarrfs.views.headers.form import Inexpressible
-from zarrfs.views.headers.grouped import Grouped, GroupForm, Member, node_name
+from zarrfs.views.headers.form import GroupForm, Inexpressible
+from zarrfs.views.headers.grouped import Grouped, Member, node_name
 from zarrfs.views.headers.registry import find_group_format
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.stream import StreamView
@@ -51,13 +51,13 @@ def export_group(
     try:
         node = hierarchy_of(store, config.source).reach(config.path)
         if not isinstance(node.metadata, GroupMetadata):
-            raise UsageError(f"{join(store.url, node.path)} is no group, which {name} is made of")
+            raise UsageError(f"{join(store.url, node.path)} is not a group, which {name} needs")
         memory = config.source.memory_bytes - (_AHEAD + 1) * _PIECE
         caches = Caches(store, config.source.cache_config(writable=False, memory=memory))
         try:
             form, arrays = _form(source, store, node, name, config, caches)
             identity = {"source": join(store.url, node.path), "file": name, "size": form.size}
-            _write(_view(form, arrays, caches), target, identity, config, overwrite=overwrite)
+            write_view(view_of(form, arrays, caches), target, identity, config, overwrite=overwrite)
             return form.size
         finally:
             caches.close()
@@ -108,7 +108,8 @@ def _nodes(hierarchy: Hierarchy, group: str, paths: Any) -> Iterator[tuple[str, 
                 yield f"{path}/{name}", hierarchy.reach(join(node.path, name))
 
 
-def _view(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
+def view_of(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
+    """The bytes of a file of ``arrays``, which have the paths in ``form``."""
     sections: list[Section] = []
     for path, place in form.placed:
         array, metadata = arrays[path]
@@ -122,7 +123,7 @@ def _view(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
     return GatheredView(form.header, sections, form.size)
 
 
-def _write(
+def write_view(
     view: GatheredView,
     target: str,
     identity: Mapping[str, Any],
@@ -130,6 +131,7 @@ def _write(
     *,
     overwrite: bool,
 ) -> None:
+    """Write all bytes of ``view``; see `export_group`. Raises ChunkError, TransferError."""
     with output(target, view.size, identity, resume=config.resume, overwrite=overwrite) as out:
         pending: deque[tuple[int, Future[Data | ChunkError]]] = deque()
         starts = iter(range(out.done * _PIECE, view.size, _PIECE))

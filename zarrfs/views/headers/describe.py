@@ -42,6 +42,7 @@ def describe(
         metadata.attributes,
         georeference,
         facts=facts,
+        chunks=metadata.layout.read.regular_shape if region is None else None,
     )
 
 

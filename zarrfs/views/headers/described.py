@@ -26,6 +26,8 @@ class Described:
     georeference : of the planes of the file, whose last axes are lines and columns.
     data_file : the file that contains only the elements, beside a header.
     facts : the other facts; their axes are those of the array.
+    chunks : the shape of the chunks that are read, in the array's order of axes; None if they have
+        several shapes, or if the file has only a region.
     """
 
     data_type: DataType
@@ -37,6 +39,7 @@ class Described:
     georeference: Georeference = field(default_factory=Georeference)
     data_file: str = "array.bin"
     facts: Facts = field(default_factory=lambda: Facts(()))
+    chunks: Shape | None = None
 
     @property
     def shape(self) -> Shape:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.records import Records
+from zarrfs.views.tiles.computed import Computed
+from zarrfs.views.tiles.tiling import Tiling
 
 LARGEST_HEADER = 4 << 20
 """Bytes. A format refuses an array for which its header would be larger."""
@@ -15,6 +18,43 @@ LARGEST_HEADER = 4 << 20
 
 class Inexpressible(Exception):
     """The format cannot represent the array. The text is the reason, without a full stop."""
+
+
+class Placed(NamedTuple):
+    """The elements of one array in a file.
+
+    place : where its boxes lie, in C order and little-endian; or the byte at which the elements
+        begin, one after another as in ``array.bin``.
+    """
+
+    path: str
+    place: Tiling | int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupForm:
+    """
+    header : all bytes that are none of elements.
+    placed : the arrays in the order of their bytes.
+    writable : whether programs may change elements through the file.
+    marks : bytes of the header that programs change while they have the file open.
+    """
+
+    header: Computed
+    placed: Sequence[Placed]
+    size: int
+    writable: bool = False
+    marks: range = range(0)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of the elements that lie in boxes, without those beyond the edges."""
+        places = [placed.place for placed in self.placed]
+        return sum(
+            math.prod(place.extents) * place.item_size
+            for place in places
+            if isinstance(place, Tiling)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +67,7 @@ class Form:
     flipped : whether the most significant bit of each element is inverted in the file.
     records : the bytes between the elements; None: there are none.
     marks : bytes of the header that programs change while they have the file open.
+    boxed : the whole file, if its elements lie in boxes; then nothing else but ``layout`` is given.
     """
 
     header: bytes
@@ -35,10 +76,13 @@ class Form:
     flipped: bool = False
     marks: range = range(0)
     records: Records | None = None
+    boxed: GroupForm | None = None
 
     @property
     def frame(self) -> int:
         """Bytes of the file that are not bytes of elements."""
+        if self.boxed is not None:
+            return self.boxed.size - self.boxed.element_bytes
         between = 0 if self.records is None else self.records.marks
         return len(self.header) + between + len(self.trailer)
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.views.headers.described import Described
-from zarrfs.views.tiles.computed import Computed
-from zarrfs.views.tiles.tiling import Tiling
+from zarrfs.views.headers.form import GroupForm
 
 
 class Member(NamedTuple):
@@ -38,34 +37,9 @@ class Grouped:
     others: Sequence[str] = field(default=())
 
 
-class Placed(NamedTuple):
-    """The elements of one array in a file.
-
-    place : where its boxes lie, in C order and little-endian; or the byte at which the elements
-        begin, one after another as in ``array.bin``.
-    """
-
-    path: str
-    place: Tiling | int
-
-
 def node_name(url: str, path: str) -> str:
     """The last part of the path of a node, or of the URL of its source."""
     return (path or url.rstrip("/")).rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupForm:
-    """
-    header : all bytes that are none of elements.
-    placed : the arrays in the order of their bytes.
-    writable : whether programs may change elements through the file.
-    """
-
-    header: Computed
-    placed: Sequence[Placed]
-    size: int
-    writable: bool = False
 
 
 CHILDREN = None

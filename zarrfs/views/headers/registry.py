@@ -67,6 +67,9 @@ FORMATS: Mapping[str, Row] = {
     "safetensors": Row(f"{_FORMATS}.safetensors:safetensors", False, "asked", "PyTorch, JAX"),
     "wav": Row(f"{_FORMATS}.wav:wav", False, "asked", "sox, ffmpeg, Audacity"),
     "y4m": Row(f"{_FORMATS}.y4m:y4m", False, "asked", "ffmpeg, mplayer"),
+    "chunked.h5": Row(
+        "zarrfs.views.headers.hdf5.chunked:chunked_h5", False, "asked", "HDF5, across the last axis"
+    ),
 }
 """In the order of their numbers, which are part of inodes: new formats are added at the end."""
 

@@ -60,6 +60,8 @@ class GatheredView:
     owner : of the files; it lives as long as this view.
     writable : whether elements may be changed. The header's bytes follow from metadata; a program
         may write the same ones again.
+    marks : bytes of the header that programs change while they have the file open. Writes to them
+        are ignored.
     """
 
     def __init__(
@@ -70,11 +72,13 @@ class GatheredView:
         owner: object = None,
         *,
         writable: bool = False,
+        marks: range = range(0),
     ) -> None:
         self._owner = owner
         self._header = header
         self._sections = sections
         self._writable = writable
+        self._marks = marks
         self.size = size
 
     def read_now(self, offset: int, size: int) -> Data | None:
@@ -131,7 +135,7 @@ class GatheredView:
         while here < stop:
             number, end = self.section_at(here)
             there = data[here - offset : min(end, stop) - offset]
-            if number is None and there != self._header.read(here, len(there)):
+            if number is None and self._unlike_header(here, there):
                 raise NotPermitted("the header follows from the metadata of the arrays")
             here += len(there)
         rests = []
@@ -141,6 +145,14 @@ class GatheredView:
             if (rest := piece.view.write(piece.first, part)) is not None:
                 rests.append(rest)
         return partial(_all, rests) if rests else None
+
+    def _unlike_header(self, offset: int, data: memoryview) -> bool:
+        """Whether bytes are others than those of the header, but for its marks."""
+        mine = self._header.read(offset, len(data))
+        if self._marks.start < offset + len(data) and offset < self._marks.stop:
+            known = [at in self._marks for at in range(offset, offset + len(data))]
+            return any(a != b for a, b, mark in zip(mine, data, known, strict=True) if not mark)
+        return mine != data
 
     def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return None

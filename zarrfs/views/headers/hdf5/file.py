@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import numpy as np
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.headers.attributes import TypedAttribute
 from zarrfs.views.headers.hdf5 import messages as m
+from zarrfs.views.tiles.tiling import PAGE
 
 _ALIGNMENT = 64
 # The text by which netCDF recognises such a scale.
@@ -27,6 +29,9 @@ class Dataset:
     scale : whether the dataset is the dimension scale of its own name.
     values : the elements, if they are part of the header; None: they follow the header.
     absent : whether there are no elements, for a scale that has only a name and a length.
+    chunks : the shape of the chunks; empty: the elements are contiguous.
+    root : where the root of the tree of the chunks begins, from the place of the elements on.
+    span : bytes of the tree and the chunks.
     """
 
     name: str
@@ -39,6 +44,9 @@ class Dataset:
     scale: bool = False
     values: bytes | None = None
     absent: bool = False
+    chunks: Shape = ()
+    root: int = 0
+    span: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +108,11 @@ def _write(
         if dataset.absent or not dataset.nbytes:
             places.data[dataset.name] = m.UNDEFINED
             continue
-        start = at + -at % _ALIGNMENT
+        start = at + -at % (PAGE if dataset.chunks else _ALIGNMENT)
         if dataset.values is not None:
             parts += [bytes(start - at), dataset.values]
         places.data[dataset.name] = start
-        at = start + dataset.nbytes
+        at = start + (dataset.span or dataset.nbytes)
     places.end = at
     header = m.superblock(at) + b"".join(parts)
     behind = [
@@ -129,7 +137,7 @@ def _messages(
         (m.DATASPACE, m.dataspace(dataset.shape)),
         (m.DATATYPE, dataset.kind),
         (m.FILL, m.fill_value(dataset.fill)),
-        (m.LAYOUT, m.contiguous(address, dataset.nbytes)),
+        (m.LAYOUT, _layout(dataset, address)),
     ]
     if dataset.scale:
         name = _NO_VARIABLE.format(*dataset.shape) if dataset.absent else dataset.name
@@ -145,6 +153,13 @@ def _messages(
         kind = m.sequence_type(m.REFERENCE)
         found.append(m.attribute("DIMENSION_LIST", kind, (len(dataset.dimensions),), data))
     return [*found, *map(_attribute, dataset.attributes)]
+
+
+def _layout(dataset: Dataset, address: int) -> bytes:
+    if not dataset.chunks:
+        return m.contiguous(address, dataset.nbytes)
+    item = dataset.nbytes // math.prod(dataset.shape)
+    return m.chunked(address + dataset.root, dataset.chunks, item)
 
 
 def _reference_list(

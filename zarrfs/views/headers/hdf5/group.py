@@ -8,8 +8,8 @@ from typing import Any
 from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.attributes import size_of, typed_attributes
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import LARGEST_HEADER, Inexpressible
-from zarrfs.views.headers.grouped import CHILDREN, Grouped, GroupForm, GroupFormat, Placed
+from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible, Placed
+from zarrfs.views.headers.grouped import CHILDREN, Grouped, GroupFormat
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
 from zarrfs.views.headers.hdf5.file import Dataset, Made, make_file
 from zarrfs.views.headers.hdf5.single import GRID_MAPPING, dataset_of, georeference_of, h5

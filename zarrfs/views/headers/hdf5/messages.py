@@ -102,6 +102,12 @@ def contiguous(address: int, size: int) -> bytes:
     return struct.pack("<BBQQ", 3, 1, address, size)
 
 
+def chunked(address: int, chunks: Shape, item_size: int) -> bytes:
+    """Chunks with a B-tree of version 1, whose root is at ``address``."""
+    head = struct.pack("<BBBQ", 3, 2, len(chunks) + 1, address)
+    return head + struct.pack(f"<{len(chunks) + 1}I", *chunks, item_size)
+
+
 def group(links: Sequence[tuple[str, int]]) -> list[Message]:
     """A group with links to the objects at the given addresses, in this order."""
     info = struct.pack("<BBQQQ", 0, 1, len(links), UNDEFINED, UNDEFINED)

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.facts.crs import well_known_text
 from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
-from zarrfs.views.headers.hdf5.file import Dataset, make_file
+from zarrfs.views.headers.hdf5.file import Dataset, Made, make_file
 from zarrfs.views.headers.hdf5.messages import MARKS, number_type
 
 _MOST_AXES = 32
@@ -107,6 +108,13 @@ def georeference_of(array: Described, name: str) -> Dataset | None:
 
 
 def _form(array: Described, *, netcdf: bool = False) -> Form:
+    return Form(make_single(array, netcdf=netcdf).header, array.layout, marks=MARKS)
+
+
+def make_single(
+    array: Described, *, netcdf: bool = False, chunks: Shape = (), root: int = 0, span: int = 0
+) -> Made:
+    """The file of one array; ``chunks``, ``root``, ``span`` : see `Dataset`."""
     name = array.name.replace("/", "_")
     mapping = (array.facts.grid_mapping and grid_mapping(array.attributes)) or GRID_MAPPING
     if mapping == name or any(axis.name == mapping for axis in array.axes):
@@ -121,5 +129,5 @@ def _form(array: Described, *, netcdf: bool = False) -> Form:
         grid_mapping=mapping if place is not None else "",
     )
     others = [place] if place is not None else []
-    made = make_file([*dimensions.scales(), *others, data])
-    return Form(made.header, array.layout, marks=MARKS)
+    data = replace(data, chunks=chunks, root=root, span=span)
+    return make_file([*dimensions.scales(), *others, data])

@@ -22,8 +22,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.views.headers.form import Inexpressible
-from zarrfs.views.headers.grouped import Grouped, GroupForm, GroupFormat, Member, Placed
+from zarrfs.views.headers.form import GroupForm, Inexpressible, Placed
+from zarrfs.views.headers.grouped import Grouped, GroupFormat, Member
 from zarrfs.views.headers.tiff.directories import (
     ASCII,
     IFD8,

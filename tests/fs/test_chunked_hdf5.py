@@ -1,0 +1,113 @@
+"""``array.chunked.h5``: the chunks of the file are those of the array."""
+
+from __future__ import annotations
+
+import io
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from tests.cli.in_process import in_process
+from tests.fs.documents import array_document
+from tests.fs.memory_store import MemoryStore
+from tests.images import noise
+from zarrfs.errors import NotPermitted
+from zarrfs.store.local.local import LocalStore
+
+NAME = "array.chunked.h5"
+VIEWS = ("chunked.h5",)
+
+
+def _dataset(file):
+    (found,) = (dataset for dataset in file.values() if dataset.chunks)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "dtype"),
+    [
+        ((100, 130, 70), (64, 64, 64), "u2"),
+        ((5000,), (7,), "f8"),
+        ((90, 80), (100, 3), "c16"),
+        ((70, 66, 5), (1, 2, 5), "?"),
+        ((3, 2, 4, 5), (1, 1, 1, 5), "i8"),
+    ],
+)
+def test_elements(tmp_path, mount, shape, chunks, dtype):
+    data = noise(shape, dtype)
+    array = zarr.create_array(tmp_path / "a", shape=shape, chunks=chunks, dtype=dtype)
+    array[...] = data
+    m = mount(tmp_path / "a", views=VIEWS)
+    found = m.read(NAME)
+    assert len(found) == m.stat(NAME).size
+    assert m.read(NAME, 4096) == found
+    with h5py.File(io.BytesIO(found)) as file:
+        dataset = _dataset(file)
+        assert dataset.chunks == chunks
+        assert dataset.id.get_num_chunks() == array.nchunks
+        np.testing.assert_array_equal(dataset[...], data)
+    done = in_process("export", tmp_path / "a", tmp_path / "x.chunked.h5")
+    assert done.status == 0, done.stderr
+    assert (tmp_path / "x.chunked.h5").read_bytes() == found
+
+
+def test_a_million_chunks(mount, tmp_path):
+    store = MemoryStore({"zarr.json": array_document((1000, 1000, 2), (1, 1, 2))})
+    store.put("c/777/333/0", b"\1\0\2\0")
+    m = mount(store, views=VIEWS)
+    file = m.open(NAME)
+
+    class Reader(io.RawIOBase):
+        """The file, which is too large to be read whole."""
+
+        at = 0
+
+        def seek(self, to, whence=0):
+            self.at = to if whence == 0 else m.stat(NAME).size + to
+            return self.at
+
+        def tell(self):
+            return self.at
+
+        def readinto(self, out):
+            data = file.read(self.at, len(out))
+            out[: len(data)] = data
+            self.at += len(data)
+            return len(data)
+
+        def readable(self):
+            return True
+
+        def seekable(self):
+            return True
+
+    with h5py.File(Reader(), "r") as found:
+        dataset = _dataset(found)
+        assert dataset[777, 333].tolist() == [1, 2]
+        assert dataset[0, 0].tolist() == [7, 7]
+        assert dataset[999, 999].tolist() == [7, 7]
+
+
+def test_writing(tmp_path, opened):
+    data = noise((100, 90), "u2")
+    zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(64, 64), dtype="u2")[...] = data
+    m = opened(LocalStore(tmp_path / "a"), views=VIEWS)
+    with h5py.File(io.BytesIO(m.read(NAME))) as found:
+        at = _dataset(found).id.get_chunk_info_by_coord((0, 64)).byte_offset
+    file = m.edit(NAME)
+    # The first row of a chunk of 64 columns, of which the array has 26.
+    file.write(at, np.full(64, 5, "<u2").tobytes())
+    with pytest.raises(NotPermitted):
+        file.write(at - 4096 * 8, b"12345678")
+    file.close()
+    data[0, 64:] = 5
+    assert m.read("array.bin") == data.tobytes()
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "a")[...], data)
+
+
+@pytest.mark.parametrize("config", [{"order": "F"}, {"byteorder": "big"}, {"region": "0:3"}])
+def test_not_with_other_layouts(tmp_path, mount, config):
+    zarr.create_array(tmp_path / "a", shape=(10, 9), chunks=(4, 4), dtype="u2")
+    assert NAME not in mount(tmp_path / "a", views=VIEWS, **config).ls()
