@@ -19,6 +19,12 @@ Write = Callable[[Any, Path], object]
 FILES: dict[str, Write] = {}
 NOTED: dict[str, dict[str, str]] = {}
 """By file, the datasets that are not served, and words of the reason."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "latest": {"libver": "latest"},
+    "superblock_earliest": {"libver": "earliest"},
+    "userblock": {"userblock_size": 1024},
+}
+"""By file, how h5py opens it."""
 
 
 def written(function: Write) -> Write:
@@ -470,14 +476,7 @@ def unknown_filter(file, folder):
 def write(name: str, folder: Path) -> Path:
     folder.mkdir()
     path = folder / f"{name}.h5"
-    options: dict[str, Any] = {}
-    if name == "latest":
-        options["libver"] = "latest"
-    if name == "superblock_earliest":
-        options["libver"] = "earliest"
-    if name == "userblock":
-        options["userblock_size"] = 1024
     hdf5plugin.register(force=True)
-    with h5py.File(path, "w", **options) as file:
-        FILES[name](file, folder)
-    return path
+    with h5py.File(path, "w", **OPTIONS.get(name, {})) as file:
+        other = FILES[name](file, folder)
+    return other if isinstance(other, Path) else path

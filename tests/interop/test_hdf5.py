@@ -18,6 +18,7 @@ from zarrfs.library.checking.check import check as check_source
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 
+from . import hdf5_written_by  # noqa: F401 - adds to FILES
 from .hdf5_files import FILES, NOTED, write
 from .served_files import MountedFiles
 
