@@ -144,6 +144,24 @@ class TestTiff:
         assert files.read("0/array.bin") == IMAGE.tobytes()
         assert files.read("1/array.bin") == STACK[0].tobytes()
 
+    def test_pages_that_are_not_there_are_no_zeros(self, tmp_path, open_direct):
+        tifffile.imwrite(tmp_path / "a.ome.tif", STACK, ome=True, metadata={"axes": "TYX"})
+        with tifffile.TiffFile(tmp_path / "a.ome.tif") as file:
+            described = file.ome_metadata.encode()
+        tifffile.imwrite(tmp_path / "a.ome.tif", STACK[0], description=described, metadata=None)
+        with pytest.raises(StoreError, match="in other files, or missing"):
+            open_direct(tmp_path / "a.ome.tif")
+
+    def test_every_image_is_served_or_noted(self, tmp_path, open_direct):
+        with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+            file.write(IMAGE, tile=(32, 32))
+            file.write(STACK[0], tile=(16, 16), compression="zlib", predictor=True)
+        files = open_direct(tmp_path / "a.tif")
+        assert files.read("0/array.bin") == IMAGE.tobytes()
+        assert "zarrfs-note.txt" in files.names("1")
+        checked = run_zarrfs("check", tmp_path / "a.tif")
+        assert (checked.returncode, checked.stdout.count("1/")) == (1, 1)
+
     def test_what_cannot_be_decoded_says_so(self, tmp_path, open_direct):
         tifffile.imwrite(
             tmp_path / "a.tif", IMAGE, tile=(32, 32), compression="zlib", predictor=True

@@ -8,6 +8,9 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
+from zarrfs.errors import reason_of
+from zarrfs.store.foreign.found import Found
+
 Refs = dict[str, Any]
 
 _NO_DATA = 42113
@@ -24,24 +27,55 @@ _CODECS: dict[int, list[dict[str, Any]]] = {
 }
 
 
-def references(path: str) -> Refs:
+def references(path: str) -> Found:
     """One image as the root, several images as ``0``, ``1``, …; a pyramid as a group of its levels.
 
-    Raises ValueError if a tile or strip is not a whole chunk.
+    An image that is not served among others has a note, and so have pages that are in no image.
+    Raises ValueError if nothing is served.
     """
-    refs: Refs = {}
+    found = Found()
     with import_module("tifffile").TiffFile(path) as file:
         count = len(file.series)
         if not count:
             raise ValueError("has no image")
+        left = _left_out(file)
         for number in range(count):
-            prefix = f"{number}/" if count > 1 else ""
-            for key, value in _image(file, number).items():
-                refs[prefix + key] = [path, *value[1:]] if isinstance(value, list) else value
-        if count > 1:
-            refs[".zgroup"] = json.dumps({"zarr_format": 2})
-        _describe(refs, _tags(file))
-    return refs
+            prefix = f"{number}/" if count > 1 or left else ""
+            try:
+                image = _image(file, number)
+            except Exception as error:
+                if not prefix:
+                    raise
+                found.note(str(number), reason_of(error))
+                continue
+            for key, value in image.items():
+                found.refs[prefix + key] = [path, *value[1:]] if isinstance(value, list) else value
+        if count > 1 or left:
+            found.refs[".zgroup"] = json.dumps({"zarr_format": 2})
+        if left:
+            found.note("others", f"the file has {left} pages that belong to none of its images")
+        _describe(found.refs, _tags(file))
+    return found
+
+
+def _left_out(file: Any) -> int:
+    """How many pages of the file belong to no image."""
+    used = {
+        page.offset
+        for series in file.series
+        for level in series.levels
+        for page in level.pages
+        if page is not None
+    }
+    return sum(page.offset not in used for page in file.pages)
+
+
+def _check_pages(file: Any, series: Any) -> None:
+    """Raises ValueError if the file does not have all pages of an image."""
+    for level in series.levels:
+        for page in level.pages:
+            if page is None or page.parent.filehandle.path != file.filehandle.path:
+                raise ValueError("some of its pages are in other files, or missing")
 
 
 def _describe(refs: Refs, attributes: dict[str, Any]) -> None:
@@ -57,6 +91,7 @@ def _describe(refs: Refs, attributes: dict[str, Any]) -> None:
 
 def _image(file: Any, number: int) -> Refs:
     series = file.series[number]
+    _check_pages(file, series)
     page = series.keyframe
     shorter = not page.is_tiled and page.imagelength % page.rowsperstrip
     if shorter and len(series.levels) == 1:
@@ -107,8 +142,6 @@ def _strips(series: Any) -> Refs:
     refs: Refs = {"zarr.json": json.dumps(document)}
     strips = -(-length // rows)
     for index, one in zip(product(*map(range, leading)), series.pages, strict=True):
-        if one is None:
-            continue
         places = zip(range(strips), one.dataoffsets, one.databytecounts, strict=True)
         for strip, offset, size in places:
             key = "/".join(map(str, ("c", *index, strip, *(0 for _ in page.shape[1:]))))

@@ -51,7 +51,7 @@ def _tiff(path: str) -> Refs:
     """One image as the root, several as ``0``, ``1``, …; a pyramid as a group of its levels."""
     from zarrfs.store.foreign import tiff  # noqa: PLC0415 - of the child process alone
 
-    return tiff.references(path)
+    return tiff.references(path).all_refs()
 
 
 _TRANSLATORS: Mapping[str, Callable[[str], Refs]] = {
