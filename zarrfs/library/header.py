@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,11 +35,8 @@ def header(source: str, container: str, options: HeaderOptions, of: SourceOption
     if not name.isprintable() or not name.isascii() or name != name.strip() or not name:
         raise UsageError(f"{name!r} cannot be the name of a data file in a header")
     form = FlatForm(container, options.byteorder, options.order)
-    store = open_source(source, of)
-    try:
+    with closing(open_source(source, of)) as store:
         node, metadata = find_array(store, options.path, of)
         around = facts_around(source, store, node, of)
-    finally:
-        store.close()
     array = describe(metadata, form.layout, node.path, around)
     return form.form(replace(array, data_file=name)).header

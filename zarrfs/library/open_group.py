@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from zarrfs.array.node_readers import Node, join
@@ -68,14 +69,10 @@ class OpenGroup(Mapping[str, "OpenArray | OpenGroup"]):
 
     def __iter__(self) -> Iterator[str]:
         """The names, sorted. Raises StoreListingUnsupported where the store cannot list."""
-        store = open_source(self._source, self._options)
-        try:
+        with closing(open_source(self._source, self._options)) as store:
             hierarchy = hierarchy_of(store, self._options)
             hierarchy.reach(self.name)
-            names = hierarchy.children(self.name)
-        finally:
-            store.close()
-        return iter(names)
+            return iter(hierarchy.children(self.name))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -94,11 +91,8 @@ class OpenGroup(Mapping[str, "OpenArray | OpenGroup"]):
         return _open_anew, (source, self.name, self._writable, self._options)
 
     def _node(self, path: str) -> Node:
-        store = open_source(self._source, self._options)
-        try:
+        with closing(open_source(self._source, self._options)) as store:
             return hierarchy_of(store, self._options).reach(path)
-        finally:
-            store.close()
 
     def _named(self, path: str) -> str:
         return join(self._source, path) if path else self._source

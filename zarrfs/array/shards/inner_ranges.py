@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from zarrfs.array.shards.parts import ObjectChanged
-from zarrfs.array.shards.stored_shards import ShardRanges, StoredShards
+from zarrfs.array.shards.parts import ObjectChanged, ReadPlan, check_lengths
+from zarrfs.array.shards.stored_shards import ShardRanges, ShardRead, StoredShards
 from zarrfs.errors import DecodeError, StoreConflict
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.codec import EncodedBatch
 from zarrfs.format.shard_index import ShardIndex
-from zarrfs.store.base import Blob, ByteRange
+from zarrfs.store.base import Blob, ByteRange, Generation
 
 Ranges = Sequence[tuple[int, int]]
 """Offsets and lengths, in bytes, relative to an encoded chunk."""
@@ -69,3 +70,33 @@ class InnerRanges:
         if isinstance(read, Exception) or not read.blobs:
             return None
         return InnerRead(size, read.blobs)
+
+
+class InnerPlan:
+    """Finds inner chunks of one shard by its index.
+
+    plan : None if an entry of the index is bad.
+    """
+
+    def __init__(self, plan: Callable[[ShardIndex], ReadPlan | None], count: int) -> None:
+        self._make = plan
+        self._count = count
+        self._plan: ReadPlan | None = None
+
+    def ranges(self, index: ShardIndex) -> Sequence[ByteRange]:
+        self._plan = self._make(index)
+        return [] if self._plan is None else [ByteRange(*place) for place in self._plan.ranges]
+
+    def result(
+        self, read: ShardRead
+    ) -> tuple[EncodedBatch, Generation | None] | DecodeError | None:
+        """See `ShardReader.read_several`."""
+        if read.generation is None:
+            return EncodedBatch([], [None] * self._count), None
+        if (plan := self._plan) is None:
+            return None
+        try:
+            check_lengths(read.blobs, plan.ranges)
+        except DecodeError as error:
+            return error
+        return EncodedBatch([blob.data for blob in read.blobs], plan.parts), read.generation

@@ -8,26 +8,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from zarrfs.array.shards.inner_ranges import InnerRanges
+from zarrfs.array.shards.inner_ranges import InnerPlan, InnerRanges
 from zarrfs.array.shards.parts import (
     MemoryPart,
     ObjectChanged,
     Part,
     PartCache,
     ReadPlan,
-    check_lengths,
     plan_few,
     plan_scattered,
 )
-from zarrfs.array.shards.stored_shards import ShardRanges, ShardRead, StoredShards
-from zarrfs.array.wrapping import Wrapping, bind_wrappings
+from zarrfs.array.shards.stored_shards import ShardRanges, StoredShards
+from zarrfs.array.shards.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.format.shard_index import ShardIndex
-from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
+from zarrfs.store.base import Generation, ObjectInfo, Store
 
 _TRIES = 4
 # Inner chunks up to which plain Python is faster than numpy.
@@ -197,7 +196,7 @@ class ShardReader:
         plans = []
         for shard in wanted:
             entries = [level.entry(leaf) for leaf in shard.indices]
-            plans.append(_Plan(partial(self._plan, entries=entries), len(entries)))
+            plans.append(InnerPlan(partial(self._plan, entries=entries), len(entries)))
         ranges = [
             ShardRanges(key, shape, plan.ranges)
             for (key, shape, _), plan in zip(wanted, plans, strict=True)
@@ -370,33 +369,3 @@ class ShardReader:
             return EncodedChunk(leaf, None, error, generation)
         data = None if where is None else part.read([where])[0]
         return EncodedChunk(leaf, data, None, generation)
-
-
-class _Plan:
-    """Finds inner chunks of one shard by its index.
-
-    plan : None if an entry of the index is bad.
-    """
-
-    def __init__(self, plan: Callable[[ShardIndex], ReadPlan | None], count: int) -> None:
-        self._make = plan
-        self._count = count
-        self._plan: ReadPlan | None = None
-
-    def ranges(self, index: ShardIndex) -> Sequence[ByteRange]:
-        self._plan = self._make(index)
-        return [] if self._plan is None else [ByteRange(*place) for place in self._plan.ranges]
-
-    def result(
-        self, read: ShardRead
-    ) -> tuple[EncodedBatch, Generation | None] | DecodeError | None:
-        """See `ShardReader.read_several`."""
-        if read.generation is None:
-            return EncodedBatch([], [None] * self._count), None
-        if (plan := self._plan) is None:
-            return None
-        try:
-            check_lengths(read.blobs, plan.ranges)
-        except DecodeError as error:
-            return error
-        return EncodedBatch([blob.data for blob in read.blobs], plan.parts), read.generation

@@ -14,7 +14,7 @@ from zarrfs.array.shards.parts import (
     StoredPart,
     read_index,
 )
-from zarrfs.array.wrapping import Wrapping
+from zarrfs.array.shards.wrapping import Wrapping
 from zarrfs.errors import DecodeError, StoreError, StoreTooLarge
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_layout import ChunkLayout

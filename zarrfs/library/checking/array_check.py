@@ -8,9 +8,9 @@ from itertools import product
 from threading import BoundedSemaphore
 
 from zarrfs.array.array import Array
+from zarrfs.array.making.stored_keys import keys_below
 from zarrfs.array.node_readers import Node, join
 from zarrfs.array.shards.shard_salvage import salvage_shard
-from zarrfs.array.stored_keys import keys_below
 from zarrfs.errors import (
     DecodeError,
     StoreConflict,

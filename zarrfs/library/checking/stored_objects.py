@@ -11,8 +11,8 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.array.making.stored_keys import keys_below
 from zarrfs.array.node_readers import join
-from zarrfs.array.stored_keys import keys_below
 from zarrfs.errors import StoreListingUnsupported
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
