@@ -18,6 +18,8 @@ has() {
         nifti-bin) command -v nifti_tool ;;
         r-base-core) command -v R ;;
         teem-apps) command -v teem-unu ;;
+        mrtrix3) command -v mrinfo ;;
+        r-cran-ncdf4) test -d /usr/lib/R/site-library/ncdf4 ;;
         fuse3) command -v fusermount3 ;;
         libc6-dev) test -e /usr/include/stdio.h ;;
         libfuse3-dev) pkg-config --exists fuse3 ;;

@@ -179,6 +179,17 @@ def test_cdo_counts_missing_values(missing):
         assert re.search(r"\s6\s+1 :", found[name]), (found[name], counts)
 
 
+def test_r_counts_missing_values(missing):
+    need_program("Rscript")
+    mount, expected = missing
+    text = (
+        "library(ncdf4); p <- commandArgs(TRUE); f <- nc_open(p[1])\n"
+        "for (n in p[-1]) { v <- ncvar_get(f, n); cat(sum(is.na(v)), v[3, 1], '') }"
+    )
+    said = run("Rscript", "-e", text, mount / "group.h5", *expected).decode().split()
+    assert said == ["1", "3"] * len(expected)
+
+
 def test_astropy_unpacks_and_masks(missing):
     need_module("astropy")
     mount, _ = missing
@@ -239,6 +250,19 @@ def test_a_voxel_has_one_place_for_itk_and_nibabel(axes, options, stacks, mounte
     # ITK has millimetres of NIfTI; nibabel's x and y grow the other way.
     assert [1000 * n for n in nii] == pytest.approx(expected)
     assert nibabel == pytest.approx([-expected[0], -expected[1], expected[2]])
+
+
+def test_mrtrix_finds_the_affine_of_nibabel(stacks, mounted):
+    need_program("mrinfo")
+    # MRtrix turns the axes x and y, whose last elements come first, and takes no unit into account.
+    path = mounted(stacks / "zyx") / "0" / "array.nii"
+    said = run("mrinfo", "-spacing", "-transform", path).decode().split()
+    numbers = [float(word) for word in said]
+    assert numbers[:3] == pytest.approx([0.25, 0.5, 2])
+    rows = [numbers[3 + 4 * row :][:4] for row in range(3)]
+    assert rows[0] == pytest.approx([1, 0, 0, -30 - 7 * 0.25])
+    assert rows[1] == pytest.approx([0, 1, 0, -20 - 5 * 0.5])
+    assert rows[2] == pytest.approx([0, 0, 1, 10])
 
 
 def test_axes_of_nifti_are_those_of_space_time_and_others(mounted, tmp_path):

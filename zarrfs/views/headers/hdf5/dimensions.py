@@ -56,6 +56,7 @@ class Dimensions:
             if len(array.axes) == 1 and array.axes[0].name == name
         }
         self._of: dict[str, list[str]] = {}
+        any_named = any(axis.name for array in arrays.values() for axis in array.axes)
         for name, array in arrays.items():
             regular = coordinates_of(array)
             named = [bool(axis.name) for axis in array.axes]
@@ -64,11 +65,11 @@ class Dimensions:
             self._of[name] = [
                 self._name(axis.name or f"{stem}_{i}", axis, along)
                 for i, (axis, along) in enumerate(zip(array.axes, regular, strict=True))
-                if any(named) or len(arrays) > 1
+                if any(named) or (any_named and len(arrays) > 1)
             ]
 
     def of(self, name: str) -> list[str]:
-        """The dimension of each axis of an array; none for axes without names in a file alone."""
+        """The dimension of each axis of an array; none in a file without any names."""
         return self._of[name]
 
     def scales(self) -> list[Dataset]:
