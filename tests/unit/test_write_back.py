@@ -268,6 +268,13 @@ def test_what_others_store_needs_their_threads():
 def test_no_thread_is_left_at_the_end():
     before = set(threading.enumerate())
     write_back = WriteBack(MemoryBudget(MIB), MIB, 2, 1000.0, Stats())
-    assert len(set(threading.enumerate()) - before) == 6
+    together = threading.Barrier(3)
+    for _ in range(2):
+        write_back.submit(lambda: together.wait(20) and None)
+    together.wait(20)
+    write_back.copy_soon(10, lambda: None, lambda: None)
+    write_back.each(lambda _: time.sleep(0.01), 4)
+    # Two that store, at least one that copies and encodes, and the clock.
+    assert len(set(threading.enumerate()) - before) >= 4
     write_back.close()
     assert set(threading.enumerate()) <= before

@@ -29,8 +29,8 @@ _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
 # The most objects of one batch, so that threads that wait for one of them do not wait long.
 _MOST_TOGETHER = 32
-# Threads that copy writes after their answers. To copy a write to new memory takes longer than to
-# send it.
+# Threads that copy writes after their answers, at least. To copy a write to new memory takes longer
+# than to send it.
 _COPIERS = 2
 # Bytes of writes that were answered and wait to be copied, beside the budget; with a small budget,
 # that part of it.
@@ -75,15 +75,15 @@ class WriteBack:
         self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
         self._pool = LoaderPool(flushers)
-        # Encoding waits for a processor only, storing for a store that may be distant.
-        self._helpers = LoaderPool(min(flushers - 1, cpu_count() or 1))
+        # Encoding and copying wait for a processor only, storing for a store that may be distant.
+        # Copies come first: `share` has its helpers come after what others wait for.
+        self._helpers = LoaderPool(max(_COPIERS, min(flushers - 1, cpu_count() or 1)))
         self._storing_now = 0
         self._delay = delay
         # In the order of `register`.
         self._changes: dict[Changes, None] = {}
         self._retired: list[Changes] = []
         self._lock = ranked_lock(Rank.WRITE_BACK)
-        self._copiers = LoaderPool(_COPIERS)
         self.after_reply: Callable[[Callable[[], None]], bool] = lambda _work: False
         self._uncopied = 0
         self._closing = Event()
@@ -156,7 +156,7 @@ class WriteBack:
 
         keep()
         if not quick or not self.after_reply(copy):
-            self._copiers.submit(copy)
+            self._helpers.submit(copy)
         return True
 
     def failed(self, key: str, error: ZarrfsError) -> None:
@@ -268,7 +268,6 @@ class WriteBack:
         """Stop the threads. Changes that are still dirty are lost: call `drain` first."""
         self._closing.set()
         self._clock.join()
-        self._copiers.close()
         self._pool.close()
         self._helpers.close()
 

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from threading import Lock
 from typing import Any, TypeAlias
 
 from zarrfs.array.groups_above import Groups, GroupsAbove
@@ -70,9 +69,8 @@ class NodeOpener:
         self._node = node
         self._members = members
         self._plain = plain
-        # Few mounts need any.
-        self._file_threads: LoaderPool | None = None
-        self._lock = Lock()
+        # Threads that read files; few mounts have any to read.
+        self._file_threads = LoaderPool(_FILE_THREADS)
         self._started_ns = time.time_ns()
         self._groups_above: GroupsAbove | None = None
         # The arrays beside others, and when they were read, of the clock `time.monotonic`.
@@ -80,15 +78,11 @@ class NodeOpener:
 
     def run(self, work: Callable[[], None]) -> None:
         """Have one of the threads that read files do ``work``."""
-        with self._lock:
-            if self._file_threads is None:
-                self._file_threads = LoaderPool(_FILE_THREADS)
         self._file_threads.submit(work)
 
     def close(self) -> None:
         """Stop the threads that read files."""
-        if self._file_threads is not None:
-            self._file_threads.close()
+        self._file_threads.close()
 
     def open(self, node: Node, *, strict: bool) -> MountedNode:
         """The node as a directory. One that cannot be served shows why, and is counted.
