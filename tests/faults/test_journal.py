@@ -89,39 +89,6 @@ def test_nothing_dropped(source: Path, journal: Path) -> None:
     assert not journal.exists()
 
 
-def test_newer_data_are_not_overwritten(source: Path, journal: Path) -> None:
-    _leave_in_journal(source, journal, 0, b"\1\2\3\4")
-    array = zarr.open_array(source)
-    array[0, 0] = 77
-
-    filesystem = _mount(source, journal, full=False)
-    filesystem.close()
-    assert zarr.open_array(source)[0, 0] == 77
-    assert [file.name for file in journal.iterdir()] == ["conflicts"]
-    assert len(list((journal / "conflicts").iterdir())) == 1
-
-
-def test_a_replay_that_was_cut_short_is_no_conflict(source: Path, journal: Path) -> None:
-    _leave_in_journal(source, journal, 0, b"\1\2\3\4")
-    kept = {file.name: file.read_bytes() for file in journal.iterdir()}
-    _mount(source, journal, full=False).close()
-    journal.mkdir()
-    for name, data in kept.items():
-        (journal / name).write_bytes(data)
-    _mount(source, journal, full=False).close()
-    assert not journal.exists()
-
-
-def test_another_array_in_its_place_is_left_alone(source: Path, journal: Path) -> None:
-    _leave_in_journal(source, journal, 0, b"\1\2\3\4")
-    zarr.create_array(source, shape=(3,), chunks=(3,), dtype="<i4", overwrite=True)[:] = 5
-
-    filesystem = _mount(source, journal, full=False)
-    filesystem.close()
-    assert zarr.open_array(source)[:].tolist() == [5, 5, 5]
-    assert len(list((journal / "conflicts").iterdir())) == 1
-
-
 def test_a_store_that_is_still_full_refuses_the_mount(source: Path, journal: Path) -> None:
     _leave_in_journal(source, journal, 0, b"\1\2\3\4")
     with pytest.raises(StoreFull):

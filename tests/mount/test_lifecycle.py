@@ -121,14 +121,6 @@ def test_mount_table_shows_the_source(mount_daemon, source):
     assert entry.source == str(strange)
 
 
-def test_relative_names(mount_daemon, source, monkeypatch):
-    monkeypatch.chdir(source.parent)
-    Path("here").mkdir()
-    daemon = mount_daemon(source.name, at=Path("here"))
-    monkeypatch.chdir("/")
-    assert (daemon.path / "array.bin").stat().st_size == 600_000
-
-
 def test_symbolic_link_to_the_mount_point(mount_daemon, source, tmp_path):
     real = tmp_path / "real"
     real.mkdir()
@@ -526,11 +518,3 @@ def test_no_descriptors_or_threads_leak(mount_daemon, source):
     again = use()
     assert again[0] <= descriptors
     assert again[1] <= threads + 2  # a pool may still grow by a thread
-
-
-def test_many_mounts_one_after_the_other(mount_daemon, source, tmp_path):
-    for _ in range(5):
-        daemon = mount_daemon(source, at=tmp_path / "again")
-        assert (daemon.path / "array.bin").stat().st_size == 600_000
-        daemon.umount()
-        assert daemon.wait(0) == 0

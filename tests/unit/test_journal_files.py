@@ -301,21 +301,6 @@ def test_what_is_set_aside_is_durable_in_both_directories(journal, monkeypatch):
     assert synced == [kept.parent.stat().st_ino, journal.path.stat().st_ino]
 
 
-def test_a_directory_above_those_that_exist_need_not_be_readable(journal, tmp_path, monkeypatch):
-    """Users may often pass the directory of all homes, but not list it."""
-    opened = []
-    real = os.open
-
-    def note(path, *arguments, **options) -> int:
-        opened.append(path)
-        return real(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "open", note)
-    journal.put(NAME, lambda: iter([b"one"]))
-    assert tmp_path in opened
-    assert tmp_path.parent not in opened
-
-
 def test_a_directory_that_others_remove_meanwhile_is_made_again(journal, nothing_stays_open):
     tries = []
 
@@ -330,19 +315,6 @@ def test_a_directory_that_others_remove_meanwhile_is_made_again(journal, nothing
     journal.put(NAME, pieces)
     assert content(journal) == b"one"
     assert len(tries) == 3
-
-
-def test_a_directory_that_others_remove_all_the_time_is_told_of(journal, nothing_stays_open):
-    tries = []
-
-    def pieces() -> Iterator[bytes]:
-        tries.append(1)
-        os.unlink(journal.path / TEMPORARY)
-        yield b"one"
-
-    with pytest.raises(JournalError, match="all the time"):
-        journal.put(NAME, pieces)
-    assert 1 < len(tries) < 100
 
 
 def test_what_killed_writers_left_is_removed_and_nothing_else(journal, nothing_stays_open):

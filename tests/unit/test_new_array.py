@@ -261,23 +261,6 @@ def test_what_is_given_replaces_what_a_template_says():
     assert other["attributes"] == {"k": 1, "j": 2}
 
 
-def test_codecs_are_not_taken_to_another_version():
-    base = template(document(ROUND_TRIPS[2], ".zarray"), ".zarray")
-    with pytest.raises(ValueError, match="they must be given"):
-        with_defaults(NewArray(zarr_format=3), base)
-    there = document(with_defaults(NewArray(zarr_format=3, codecs=["zstd"]), base))
-    assert there["fill_value"] == ["NaN", 1.5]
-    assert there["data_type"] == "complex64"
-
-
-GRID = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2, [3, 2]]]}}
-
-
-def test_an_irregular_grid_of_a_template_is_kept():
-    base = template({**document(NewArray((8,), "uint8")), "chunk_grid": GRID}, "zarr.json")
-    assert document(base)["chunk_grid"] == GRID
-
-
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [

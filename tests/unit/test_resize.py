@@ -27,7 +27,6 @@ from zarrfs.errors import (
     StoreConflict,
     StoreUnavailable,
     UnsupportedError,
-    UsageError,
 )
 from zarrfs.store.local.local import LocalStore
 
@@ -115,16 +114,6 @@ def test_growing_and_shrinking_by_billions_of_chunks_is_cheap(tmp_path, separato
     assert all(
         int(key.replace(".", "/").split("/")[1]) < 2 for key in store.objects if key != "zarr.json"
     )
-
-
-def test_whoever_asks_is_told_how_many_objects_are_cleared():
-    document = array_document((2000,), (1,), fill_value=FILL)
-    objects = {f"c/{number}": b"\1\0" for number in range(2000)}
-    told: list[int] = []
-    Resize(
-        WriteStore({"zarr.json": document, **objects}), "", (1,), ResizeConfig(cleared=told.append)
-    ).run()
-    assert told == list(range(1, 2000))
 
 
 @pytest.mark.parametrize("shards", [None, (4, 4)])
@@ -503,13 +492,6 @@ def test_a_grid_whose_last_chunk_ends_with_the_array(tmp_path):
         Resize(store, "", (11,))
     assert Resize(store, "", (8,)).run().metadata.shape == (8,)
     assert Resize(store, "", (10,)).run().metadata.shape == (10,)
-
-
-@pytest.mark.parametrize("shape", [(6,), (6, 6, 6), (-1, 6)])
-def test_no_shape_of_the_array(tmp_path, shape):
-    make(tmp_path, (6, 6), (2, 2))
-    with pytest.raises(UsageError):
-        resize(tmp_path, shape)
 
 
 def test_too_large_for_any_file(tmp_path):
