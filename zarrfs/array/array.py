@@ -13,6 +13,7 @@ from zarrfs.array.chunk_decoder import (
     DecodedBatch,
     Memory,
     StoredBatch,
+    StoredChunk,
 )
 from zarrfs.array.chunk_memory import ChunkMemory
 from zarrfs.array.part_reader import PartReader
@@ -228,6 +229,10 @@ class Array:
         """
         for chunk in self._stored.find(indices, scan=scan):
             yield self._decoder.decode(chunk, memory)
+
+    def read_encoded(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
+        """The stored bytes of read chunks, in any order, each once; results without such bytes."""
+        return self._stored.find(indices)
 
     def read_together(
         self,

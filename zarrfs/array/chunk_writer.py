@@ -106,8 +106,10 @@ class ChunkWriter:
         # Bound once: looking up a codec compares all of its properties, which takes a while.
         self._regular = None if regular is None else layout.chunk_codec(regular)
         fill = layout.data_type.element(layout.fill)
-        self._plain = plain_type(fill.itemsize)
-        self._fill = fill.reshape(1).view(self._plain)[0]
+        # Elements of variable length have no bits to compare.
+        self._plain = fill.dtype if fill.dtype.hasobject else plain_type(fill.itemsize)
+        fill = fill.reshape(1)
+        self._fill = (fill if self._plain.hasobject else fill.view(self._plain))[0]
 
     def write(
         self,
@@ -196,6 +198,18 @@ class ChunkWriter:
         except ObjectChanged as error:
             raise StoreConflict(key, "changed while it was rewritten") from error
         return EncodedObject(key, None if pieces is None else ShardParts(key, pieces), expected)
+
+    def assemble(self, stored: Index, encoded: Mapping[Index, Buffer]) -> EncodedObject:
+        """The stored object of chunks that are encoded already, and of no others."""
+        key = self.array.key(stored)
+        if self._shards is None:
+            return EncodedObject(key, list(encoded.values()) or None, ANY)
+        shape = self.array.layout.stored.chunk_shape(stored)
+        changes = InnerChanges(self._shards.counts(shape))
+        local = [self.array.locate(index)[1] for index in encoded]
+        changes.replace(local, list(encoded.values()))
+        pieces = self._shards.rewrite(None, shape, changes)
+        return EncodedObject(key, None if pieces is None else ShardParts(key, pieces), ANY)
 
     def _encoded_batch(
         self, stored: Index, old: OldShard | None, batch: Replaced
@@ -311,7 +325,7 @@ class ChunkWriter:
 
     def is_fill(self, chunk: Chunk) -> bool:
         """Whether every element has the exact bits of the fill value."""
-        plain = chunk.view(self._plain)
+        plain = chunk if self._plain.hasobject else chunk.view(self._plain)
         # The first element decides for almost every chunk with other values.
         if plain.size and plain.reshape(-1)[:1] != self._fill:
             return False

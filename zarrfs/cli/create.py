@@ -225,7 +225,7 @@ def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
         zarr_format = members.get("zarr_format", base.zarr_format) or 3
         members["key_encoding"] = read_chunk_keys(given["key_encoding"], zarr_format)
     if given["attributes"] is not None:
-        members["attributes"] = _attributes(given["attributes"])
+        members["attributes"] = read_attributes(given["attributes"])
     return NewArray(**members)
 
 
@@ -266,6 +266,11 @@ def _list(option: str, text: str, read: Callable[[str], _T]) -> list[_T]:
         raise ValueError(f"{option} {text!r} is not a list of {what} such as 100,200") from None
 
 
+def read_lengths(option: str, text: str) -> list[int]:
+    """Whole numbers, as in ``100,200``. Raises ValueError."""
+    return _list(option, text, int)
+
+
 def _order(text: str, rank: int) -> tuple[int, ...]:
     axes = tuple(range(rank))
     if text.upper() in ("C", "F"):
@@ -273,7 +278,7 @@ def _order(text: str, rank: int) -> tuple[int, ...]:
     return tuple(_list("--order", text, int))
 
 
-def _attributes(text: str) -> Mapping[str, Any]:
+def read_attributes(text: str) -> Mapping[str, Any]:
     source = _file(text[1:]).decode(errors="replace") if text.startswith("@") else text
     try:
         value = json.loads(source)

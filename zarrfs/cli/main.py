@@ -35,6 +35,7 @@ _COMMANDS = {
     "info": "Describe a Zarr array or hierarchy.",
     "create": "Create a Zarr array.",
     "resize": "Change the shape of a Zarr array.",
+    "copy": "Copy an array or hierarchy, into other chunks, codecs or stores.",
     "export": "Write an array to a flat file or a pipe.",
     "import": "Write a flat file or a pipe to an array.",
     "header": "Print the header that opens an array in other programs.",

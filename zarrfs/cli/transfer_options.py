@@ -1,4 +1,4 @@
-"""The options that ``export``, ``import`` and ``check`` share."""
+"""The options that ``copy``, ``export``, ``import`` and ``check`` share."""
 
 from __future__ import annotations
 
@@ -44,19 +44,35 @@ class Flat(NamedTuple):
 
 def source_options(function: Command) -> Command:
     """A command gets ``source_options``, a `SourceOptions`."""
+    return _source_options(
+        function,
+        click.option(
+            "--zarr-format",
+            "source_format",
+            type=click.Choice(["1", "2", "3"]),
+            help="Open only this version of Zarr. [default: the newest in SOURCE]",
+        ),
+    )
 
+
+def copy_options(function: Command) -> Command:
+    """The same for a command in which ``--zarr-format`` is the version of the destination."""
+    return _source_options(function)
+
+
+def _source_options(function: Command, *more: Callable[[Command], Command]) -> Command:
     @wraps(function)
     def command(
         *,
         memory: int | None,
         loaders: int | None,
-        zarr_format: str | None,
         storage_options: Mapping[str, object],
+        source_format: str | None = None,
         **others: Any,
     ) -> int:
         from zarrfs.library.source import SourceOptions
 
-        version: Any = None if zarr_format is None else int(zarr_format)
+        version: Any = None if source_format is None else int(source_format)
         options = SourceOptions(
             memory=memory, loaders=loaders, zarr_format=version, storage_options=storage_options
         )
@@ -77,12 +93,34 @@ def source_options(function: Command) -> Command:
             metavar="N",
             help="Threads that fetch and decode. [default: by CPUs and source]",
         ),
-        click.option(
-            "--zarr-format",
-            type=click.Choice(["1", "2", "3"]),
-            help="Open only this version of Zarr. [default: the newest in SOURCE]",
-        ),
+        *more,
         storage_option,
+    )
+
+
+def engine_options(function: Command) -> Command:
+    """A command gets ``engine``, an `EngineConfig`."""
+
+    @wraps(function)
+    def command(*, scheduler: str, scheduler_file: str | None, **others: Any) -> int:
+        from zarrfs.library.engine import EngineConfig
+
+        return function(engine=EngineConfig(scheduler, scheduler_file), **others)
+
+    return _with(
+        command,
+        click.option(
+            "--scheduler",
+            default="none",
+            metavar="none|dask|ADDRESS",
+            help="Who does the work. none: this process. dask: a Dask cluster of processes on this "
+            "machine. tcp://HOST:8786: a running Dask cluster. [default: none]",
+        ),
+        click.option(
+            "--scheduler-file",
+            metavar="FILE",
+            help="File that a running Dask scheduler wrote, in place of its address.",
+        ),
     )
 
 

@@ -51,11 +51,10 @@ def create_array(  # noqa: PLR0913 - as in other libraries, all but three have d
     """
     name = os.fspath(target)
     try:
-        data_type, endian = _data_type(dtype)
+        data_type, endian = data_type_of(dtype)
         fill = fill_value
         if isinstance(fill, int | float | complex | np.number | np.bool_):
             fill = read_fill(str(fill).lower(), parse_data_type(data_type))
-        given = [codecs] if isinstance(codecs, str) else codecs
         array = NewArray(
             shape=tuple(map(int, shape)),
             data_type=data_type,
@@ -63,7 +62,7 @@ def create_array(  # noqa: PLR0913 - as in other libraries, all but three have d
             zarr_format=zarr_format,
             chunks=ChunkConstraints(() if chunks is None else tuple(chunks)),
             shards=None if shards is None else ChunkConstraints(tuple(shards)),
-            codecs=None if given is None else [each for one in given for each in _codecs(one)],
+            codecs=None if codecs is None else codecs_of(codecs),
             fill_value=fill,
             attributes=attributes or {},
             dimension_names=dimension_names,
@@ -76,7 +75,7 @@ def create_array(  # noqa: PLR0913 - as in other libraries, all but three have d
     return open_array(name, writable=True, options=options)
 
 
-def _data_type(dtype: Any) -> tuple[Any, str]:
+def data_type_of(dtype: Any) -> tuple[Any, str]:
     """The data type as in metadata, and the byte order. Raises ValueError, TypeError."""
     if isinstance(dtype, Mapping):
         return dtype, "little"
@@ -86,8 +85,12 @@ def _data_type(dtype: Any) -> tuple[Any, str]:
     return read_data_type(plain.name if plain.kind == "V" else plain.str)
 
 
-def _codecs(codec: Any) -> Sequence[Any]:
-    return parse_codecs(codec) if isinstance(codec, str) else [codec]
+def codecs_of(codecs: str | Sequence[Any]) -> list[Any]:
+    """Codecs as in metadata, from text or metadata. Raises ValueError."""
+    given = [codecs] if isinstance(codecs, str) else codecs
+    return [
+        each for one in given for each in (parse_codecs(one) if isinstance(one, str) else [one])
+    ]
 
 
 __all__ = ["create_array"]

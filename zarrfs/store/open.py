@@ -24,6 +24,7 @@ from zarrfs.store.base import Store
 from zarrfs.store.foreign.kinds import ZIP_ENDINGS, is_parquet_references, kind_of
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.local.outward_links import check_links
+from zarrfs.store.local.write_out import sync_file_system
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.icechunk.links import Link, Version, link_of
 from zarrfs.store.remote.requests import RequestConfig
@@ -51,6 +52,8 @@ class StoreConfig(NamedTuple):
         None: they are made anew each time. Default None.
     translation_timeout : seconds that finding the chunks of such a file may take. Default 60.
     version : of the Icechunk repository that the source names. Default: that in the source.
+    durable : whether each put of a local store waits until it is on the disk. Without it, `synced`
+        waits for all of them, which takes a fraction of the time for many objects.
     """
 
     storage_options: Mapping[str, object] = MappingProxyType({})
@@ -61,6 +64,7 @@ class StoreConfig(NamedTuple):
     references: str | None = None
     translation_timeout: float = 60.0
     version: Version | None = None
+    durable: bool = True
 
     def __repr__(self) -> str:
         return f"StoreConfig(…, {self.requests!r}, {self.retry!r})"
@@ -115,7 +119,12 @@ def open_store(source: str, config: StoreConfig) -> Store:
         return _open_url(f"reference::file://{os.path.realpath(path)}", config)
     if not os.path.lexists(path):
         raise NodeNotFound(f"{path}: no such file or directory")
-    return LocalStore(path, follow_symlinks=config.follow_symlinks, openers=config.openers)
+    return LocalStore(
+        path,
+        follow_symlinks=config.follow_symlinks,
+        openers=config.openers,
+        durable=config.durable,
+    )
 
 
 def _opener_of(url: str) -> Callable[[str, StoreConfig], Store] | None:
@@ -179,6 +188,12 @@ def parent_of(source: str) -> tuple[str, str] | None:
     # A bucket or a host alone is no group.
     whole = re.fullmatch(r"[a-z0-9]+://[^/]+/.+", found[1])
     return (found[1], found[2]) if whole or found[1].startswith("memory:") else None
+
+
+def synced(store: Store) -> None:
+    """Wait until all that was put is durable, also without ``durable``. Raises StoreError."""
+    if store.local_path is not None:
+        sync_file_system(store.local_path)
 
 
 def create_store(target: str, config: StoreConfig) -> Store:

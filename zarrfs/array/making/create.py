@@ -143,7 +143,7 @@ def check_matches(store: Store, node: Node, array: NewArray) -> None:
         documents = new_documents(with_defaults(array, _template(store, node)))
     except (ValueError, UsageError) as error:
         raise AlreadyExists(f"{where}: is another array: {error}") from error
-    wanted = _parse(documents)
+    wanted = parse_documents(documents)
     for what, differs, ours, theirs in _compared(wanted, there):
         if differs:
             raise AlreadyExists(
@@ -188,7 +188,8 @@ def _template(store: Store, node: Node) -> NewArray:
     return template(load_json(bytes(blob.data), key), key, node.metadata.attributes)
 
 
-def _parse(documents: Mapping[str, bytes]) -> ArrayMetadata:
+def parse_documents(documents: Mapping[str, bytes]) -> ArrayMetadata:
+    """The metadata of an array, from its documents by name."""
     if V3_NODE in documents:
         from zarrfs.format.metadata.v3 import parse_node  # noqa: PLC0415
 

@@ -73,6 +73,7 @@ class LocalStore:
         always followed.
     openers : threads that open files ahead for `get_many` if each file has its own directory.
         Each such open blocks, and the kernel reads nothing ahead for it.
+    durable : see `StoreConfig`.
 
     Raises `NodeNotFound` if ``root`` does not exist or is no directory, and
     `StoreAccessDenied` if it may not be opened.
@@ -81,10 +82,15 @@ class LocalStore:
     """
 
     def __init__(
-        self, root: str | os.PathLike[str], *, follow_symlinks: bool = False, openers: int = 0
+        self,
+        root: str | os.PathLike[str],
+        *,
+        follow_symlinks: bool = False,
+        openers: int = 0,
+        durable: bool = True,
     ) -> None:
         self._root = LocalRoot(root, follow_symlinks=follow_symlinks)
-        self._writer = LocalWriter(self._root)
+        self._writer = LocalWriter(self._root, durable=durable)
         self._openers = ThreadPoolExecutor(openers) if openers else None
 
     @property

@@ -55,12 +55,15 @@ class _Place(NamedTuple):
 class LocalWriter:
     """Writes below ``root``. Thread-safe, except `close`.
 
+    durable : whether a put waits for the disk; otherwise `sync_file_system` does, for many.
+
     Shared state: ``_unsynced``, the directories whose sync failed after a change. Each operation on
     it is atomic, and a superfluous entry costs one sync.
     """
 
-    def __init__(self, root: LocalRoot) -> None:
+    def __init__(self, root: LocalRoot, *, durable: bool = True) -> None:
         self._root = root
+        self._durable = durable
         self._directories = LocalDirectories(root)
         self._scratch = Scratch(root)
         self._unsynced: set[bytes] = set()
@@ -223,9 +226,10 @@ class LocalWriter:
     def _move(self, temporary: Temporary, place: _Place, expected: Expected) -> _Steps:
         """Rename the temporary file to its place, durably."""
         begin_to_write_out(temporary.fd)
-        yield
-        os.fsync(temporary.fd)
-        yield
+        if self._durable:
+            yield
+            os.fsync(temporary.fd)
+            yield
         directory = place.directory
         if directory.busy is not None:
             raise StoreTimeout(place.key, directory.busy.reason)
@@ -256,6 +260,8 @@ class LocalWriter:
         return info
 
     def _sync(self, directory: OpenDirectory) -> None:
+        if not self._durable:
+            return
         self._unsynced.add(directory.path)
         directory.sync()
         self._unsynced.discard(directory.path)

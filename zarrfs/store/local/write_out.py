@@ -1,11 +1,11 @@
-"""Has the kernel begin to write files to the disk before a sync waits for them."""
+"""Has the kernel write files to the disk: before a sync waits for them, or all at once."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 
-from zarrfs.store.local.local_errors import loses_data
+from zarrfs.store.local.local_errors import loses_data, store_error
 
 _WRITE = 2  # SYNC_FILE_RANGE_WRITE
 _ALL = 0, 0  # from the beginning to the end
@@ -28,3 +28,20 @@ def begin_to_write_out(fd: int) -> None:
         # If the system lacks this call, nothing was begun.
         if loses_data(error):
             raise error
+
+
+def sync_file_system(path: str) -> None:
+    """Wait until all files of the file system of a directory are on the disk.
+
+    For many new files this takes a fraction of the time of a sync of each. Raises StoreError.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if _libc.syncfs(fd):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number))
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise store_error(path, error) from error

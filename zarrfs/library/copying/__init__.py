@@ -1,0 +1,1 @@
+"""Copies of whole arrays and hierarchies, in another form where that is asked for."""

@@ -1,0 +1,124 @@
+"""The nodes to be copied, and the metadata of their copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.making.create import new_documents
+from zarrfs.array.node_readers import Node, join
+from zarrfs.errors import MetadataError, UsageError
+from zarrfs.format.metadata.lenient import name_non_finite
+from zarrfs.format.metadata.members import plain
+from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
+from zarrfs.library.copying import ome
+from zarrfs.library.copying.documents import Documents
+from zarrfs.library.copying.form import CopyForm, new_form
+from zarrfs.library.copying.missing import with_missing
+from zarrfs.views.elements.region import Region, parse_region
+
+# Groups within groups.
+_DEEPEST = 256
+
+
+class PlannedArray(NamedTuple):
+    """One array: in the source, below the copied node, and as it will be."""
+
+    path: str
+    below: str
+    source: ArrayMetadata
+    documents: Mapping[str, bytes]
+    region: Region
+
+
+class PlannedNodes:
+    """All nodes below a path of a source.
+
+    groups : their number.
+    problems : why some nodes cannot be copied.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, path: str, region: str, form: CopyForm) -> None:
+        """Raises as `Hierarchy.reach`, UsageError for a form that an array cannot have."""
+        self.documents = Documents()
+        self.arrays: list[PlannedArray] = []
+        self.groups = 0
+        self.problems: list[str] = []
+        self._axes: dict[str, list[str]] = {}
+        nodes = list(_walk(hierarchy, hierarchy.reach(path)))
+        known = [node.metadata.zarr_format for node in nodes if node.metadata is not None]
+        first = next((version for version in known if version), 0)
+        self._form = replace(form, zarr_format=form.version(first))
+        self._root = nodes[0].path
+        if region and not isinstance(nodes[0].metadata, ArrayMetadata):
+            raise UsageError("a --region is for one array: name it with --path")
+        for node in nodes:
+            self._add(node, region)
+
+    def _add(self, node: Node, region: str) -> None:
+        metadata = node.metadata
+        if metadata is None:
+            reason = node.problem or "cannot be served"
+            self.problems.append(f"/{node.path}: {reason.removeprefix(f'{node.path}/')}")
+            return
+        below = node.path.removeprefix(self._root).lstrip("/")
+        attributes: Mapping[str, Any] = metadata.attributes
+        version = self._form.zarr_format or 3
+        if version != metadata.zarr_format:
+            attributes = ome.in_version(attributes, version)
+        if not below:
+            attributes = {**attributes, **self._form.attributes}
+        if isinstance(metadata, GroupMetadata):
+            self.groups += 1
+            for name, axes in ome.axis_names(attributes).items():
+                self._axes[join(below, name)] = axes
+            consolidated = metadata.children is not None
+            attributes = _as_json(attributes)
+            self.documents.add_group(below, attributes, version, consolidated=consolidated)
+            return
+        self._add_array(node.path, below, metadata, attributes, region)
+
+    def _add_array(
+        self,
+        path: str,
+        below: str,
+        metadata: ArrayMetadata,
+        attributes: Mapping[str, Any],
+        region: str,
+    ) -> None:
+        part = parse_region(region, metadata.shape)
+        names = self._axes.get(below, [])
+        wants = self._form.zarr_format == 3 and not metadata.dimension_names
+        if wants and len(names) == len(metadata.shape):
+            metadata = metadata._replace(dimension_names=tuple(names))
+        try:
+            array = new_form(metadata, attributes, self._form, part.shape)
+            kept = array.attributes
+            if not names:
+                array, kept = with_missing(array, kept, metadata, in_group=bool(below))
+            array = replace(array, attributes=_as_json(kept))
+            documents = new_documents(array)
+        except (ValueError, MetadataError, UsageError) as error:
+            raise UsageError(f"/{path}: {error}") from error
+        self.documents.add_array(below, documents)
+        self.arrays.append(PlannedArray(path, below, metadata, documents, part))
+
+
+def _as_json(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes without NaN and infinities, which JSON lacks, though zarr-python writes them."""
+    named: dict[str, Any] = name_non_finite(plain(attributes))
+    return named
+
+
+def _walk(hierarchy: Hierarchy, node: Node, depth: int = 0) -> Iterator[Node]:
+    yield node
+    if not isinstance(node.metadata, GroupMetadata):
+        return
+    if depth >= _DEEPEST:
+        raise UsageError(f"/{node.path}: is a link to a group above it, or lies too deep")
+    for name in hierarchy.children(node.path):
+        child = hierarchy.node(join(node.path, name))
+        if child is not None:
+            yield from _walk(hierarchy, child, depth + 1)
