@@ -101,6 +101,10 @@ bench-quick: $(READY) ## the same, smaller and in two minutes, and write nothing
 	@.ci/fuse.sh
 	$(BIN)/python -m benchmarks --scale quick $(ARGS)
 
+.PHONY: bench-copy
+bench-copy: $(READY) ## measure copies beside cp, TensorStore and, with ARGS="--peers PYTHON", rechunker and Dask
+	$(BIN)/python -m benchmarks.copy $(ARGS)
+
 .PHONY: bench-shapes
 bench-shapes: SEEDS = 0:40
 bench-shapes: $(READY) ## measure arrays drawn at random beside TensorStore; SEEDS=3,7 for some, ARGS="--size 64M"

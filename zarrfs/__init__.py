@@ -1,12 +1,13 @@
 """Mount Zarr arrays as ordinary files, or read, write and copy them from Python.
 
-`open_array`, `open_group`, `create_array`, `copy` and `SourceOptions` are available here too. Their
-modules are imported on first use.
+`open_array`, `open_group`, `create_array`, `copy`, `check` and `SourceOptions` are available here,
+too. Their modules are imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from zarrfs.library.check import check as check
     from zarrfs.library.copy import copy as copy
     from zarrfs.library.create_array import create_array as create_array
     from zarrfs.library.open_array import OpenArray as OpenArray
@@ -21,6 +22,7 @@ _LIBRARY = {
     "OpenArray": "open_array",
     "OpenGroup": "open_group",
     "SourceOptions": "source",
+    "check": "check",
     "copy": "copy",
     "create_array": "create_array",
     "open_array": "open_array",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Self
+from typing import Any, Self
 
 from zarrfs.bounds import shown
 
@@ -107,6 +107,9 @@ class StoreError(ZarrfsError):
         self.key = key
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.key, self.reason)
+
 
 class StoreUnavailable(StoreError):
     """A failure that may pass: the same call can succeed later.
@@ -168,6 +171,9 @@ class MetadataError(FormatError):
         self.document = document
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.document, self.reason)
+
 
 class UnsupportedError(MetadataError):
     """A well-formed document asks for something that zarrfs does not serve."""
@@ -197,6 +203,9 @@ class ChunkError(ZarrfsError):
         super().__init__(f"{key}: {reason}")
         self.key = key
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.key, self.reason)
 
     @classmethod
     def of(cls, key: str, failure: Exception) -> ChunkError:

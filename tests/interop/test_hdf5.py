@@ -13,8 +13,7 @@ import pytest
 import zarrfs
 from tests.conftest import run_zarrfs
 from zarrfs.errors import StoreError, StoreTooLarge
-from zarrfs.library.checking.check import CheckConfig
-from zarrfs.library.checking.check import check as check_source
+from zarrfs.library.checking.check import CheckConfig, check_source
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 

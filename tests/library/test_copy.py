@@ -109,7 +109,8 @@ def test_zarr_python_reads_the_same_from_a_copy(sources, tmp_path, name):
         result = zarrfs.copy(sources / name, target, verify=True, options=SMALL, **form)
         copy = zarr.open_array(target, mode="r")
         assert np.array_equal(copy[...], values, equal_nan=values.dtype.kind in "fc"), form
-        assert copy.dtype.newbyteorder("<") == source.dtype.newbyteorder("<")
+        if values.dtype.kind != "O":
+            assert copy.dtype.newbyteorder("<") == source.dtype.newbyteorder("<")
         assert str(copy.fill_value) == str(source.fill_value), form
         assert {**copy.attrs, **source.attrs} == dict(copy.attrs)
         assert not (target / RECORD).exists()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.transfer_options import source_options
+from zarrfs.cli.transfer_options import engine_options, source_options
 from zarrfs.counted import counted
 from zarrfs.store.redact import shown_url
 
 if TYPE_CHECKING:
     from zarrfs.library.checking.findings import Finding, Totals
+    from zarrfs.library.engine import EngineConfig
     from zarrfs.library.source import SourceOptions
 
 _EXIT_PROBLEMS = 1
@@ -33,9 +34,16 @@ _CHUNKS_SHOWN = 4
     help="Rebuild damaged shards from their readable inner chunks, and remove leftovers.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@engine_options
 @source_options
 def command(
-    source: str, *, path: str, repair: bool, as_json: bool, source_options: SourceOptions
+    source: str,
+    *,
+    path: str,
+    repair: bool,
+    as_json: bool,
+    engine: EngineConfig,
+    source_options: SourceOptions,
 ) -> int:
     """Read all metadata and decode all chunks of SOURCE, and list what is wrong.
 
@@ -70,7 +78,7 @@ def command(
     and all repaired, without loss.
     """
     from zarrfs.cli.progress import ProgressLine
-    from zarrfs.library.checking.check import CheckConfig, check
+    from zarrfs.library.checking.check import CheckConfig, check_source
 
     found: list[Finding] = []
     with ProgressLine("check", "chunks") as line:
@@ -86,10 +94,11 @@ def command(
             path=path,
             repair=repair,
             source=source_options,
+            engine=engine,
             found=tell,
             progress=lambda totals: line(totals.chunks, -1),
         )
-        totals = check(source, config)
+        totals = check_source(source, config)
         line.interrupt()
     if as_json:
         click.echo(json.dumps(_document(source, totals, found), indent=2))

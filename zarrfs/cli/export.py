@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.transfer_options import Flat, flat_options, source_options
+from zarrfs.cli.transfer_options import Flat, engine_options, flat_options, source_options
 from zarrfs.errors import UsageError
 from zarrfs.views.headers.registry import FORMATS, GROUP_FORMATS
 
 if TYPE_CHECKING:
+    from zarrfs.library.engine import EngineConfig
     from zarrfs.library.source import SourceOptions
 
 _FORMATS = (*(name for name, row in FORMATS.items() if not row.beside), *GROUP_FORMATS)
@@ -42,6 +43,7 @@ _EXIT_CLOSED = 141
     help="Whether a chunk that is not stored reads as the fill value; else it is an error. "
     "[default: fill-missing]",
 )
+@engine_options
 @source_options
 def command(
     source: str,
@@ -51,6 +53,7 @@ def command(
     resume: bool,
     overwrite: bool,
     fill_missing: bool,
+    engine: EngineConfig,
     source_options: SourceOptions,
 ) -> int:
     """Write the elements of the array SOURCE to FILE, or for "-" to standard output, which
@@ -90,7 +93,7 @@ def command(
     options = replace(source_options, fill_missing=fill_missing)
     form = flat.form(file)
     with ProgressLine("export") as progress:
-        config = TransferConfig(flat.path, flat.region, resume, options, progress)
+        config = TransferConfig(flat.path, flat.region, resume, options, engine, progress)
         try:
             if form.container in GROUP_FORMATS:
                 _check_whole(flat)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.transfer_options import Flat, flat_options, source_options
+from zarrfs.cli.transfer_options import Flat, engine_options, flat_options, source_options
 from zarrfs.errors import UsageError
 
 if TYPE_CHECKING:
+    from zarrfs.library.engine import EngineConfig
     from zarrfs.library.source import SourceOptions
 
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     "--create", is_flag=True, help="Create TARGET with shape and data type of FILE, an NPY file."
 )
 @click.option("--store-fill", is_flag=True, help="Also store chunks that hold only the fill value.")
+@engine_options
 @source_options
 def command(
     file: str,
@@ -36,6 +38,7 @@ def command(
     resume: bool,
     create: bool,
     store_fill: bool,
+    engine: EngineConfig,
     source_options: SourceOptions,
 ) -> int:
     """Write the elements of FILE, or for "-" of standard input, to the array TARGET.
@@ -80,6 +83,6 @@ def command(
             CreateOptions(storage_options=options.storage_options),
         )
     with ProgressLine("import") as progress:
-        config = TransferConfig(flat.path, flat.region, resume, options, progress)
+        config = TransferConfig(flat.path, flat.region, resume, options, engine, progress)
         import_array(file, target, form, config)
     return 0

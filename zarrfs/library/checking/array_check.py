@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from threading import BoundedSemaphore
 
@@ -67,14 +67,18 @@ class ArrayCheck:
         self._tell = tell
         self._checked = checked
 
-    def run(self, pool: LoaderPool, threads: int) -> None:
-        """Blocks until all is read."""
+    def stored(self) -> Iterator[Index]:
+        """The objects that hold chunks; tells what else is there, and of what is lost."""
         # First, so that what this repair cannot save is not told twice.
         for finding in still_lost(self._array):
             self._tell(finding)
+        yield from self._stored()
+
+    def run(self, indices: Iterable[Index], pool: LoaderPool, threads: int) -> None:
+        """Read these objects. Blocks until all are read."""
         room = BoundedSemaphore(most := threads * _QUEUED)
         try:
-            for stored in self._stored():
+            for stored in indices:
                 room.acquire()
                 pool.submit(lambda stored=stored: self._check_quietly(stored, room))  # type: ignore[misc]
         finally:

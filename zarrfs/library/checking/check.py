@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from threading import Lock
 from typing import Any
 
 from zarrfs import bounds
+from zarrfs.array.array import Array
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import (
     LARGEST_DOCUMENT,
@@ -25,7 +28,10 @@ from zarrfs.errors import (
     StoreError,
     StoreListingUnsupported,
     StoreReadOnly,
+    UsageError,
+    ZarrfsError,
 )
+from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES, V3_NODE
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
@@ -33,9 +39,14 @@ from zarrfs.format.metadata.problems import v3_deviations, v3_problems
 from zarrfs.library.checking.array_check import ArrayCheck
 from zarrfs.library.checking.consolidated import ConsolidatedList
 from zarrfs.library.checking.findings import Finding, Totals
-from zarrfs.library.source import SourceOptions, open_source
+from zarrfs.library.checking.task import CheckTask, check_objects
+from zarrfs.library.engine import Engine, EngineConfig, engine, for_workers, run
+from zarrfs.library.source import SourceOptions, open_source, source_name
 from zarrfs.store.base import Store
 
+# Decoded bytes, and number, of the objects of a task that is sent to a worker.
+_TASK_BYTES = 256 << 20
+_MOST_OBJECTS = 4096
 # Groups within groups.
 _DEEPEST = 256
 _NOT_MENDED = "a repair does not mend this"
@@ -46,6 +57,7 @@ class CheckConfig:
     """
     path : of the array or group below the source; everything below it is checked.
     repair : whether to save what can be read of damaged shards, and to remove leftovers.
+    engine : who reads the chunks; a repair needs this process.
     found : called with each finding, by one thread at a time.
     progress : called with how much was looked at so far, likewise.
     """
@@ -53,11 +65,12 @@ class CheckConfig:
     path: str = ""
     repair: bool = False
     source: SourceOptions = field(default_factory=SourceOptions)
+    engine: EngineConfig = field(default_factory=EngineConfig)
     found: Callable[[Finding], object] = lambda finding: None
     progress: Callable[[Totals], object] = lambda totals: None
 
 
-def check(source: str, config: CheckConfig) -> Totals:
+def check_source(source: str, config: CheckConfig) -> Totals:
     """Look at all metadata and decode all chunks, in bounded memory. Blocks.
 
     A repair never deletes data: the original of what it replaces is kept beside the array.
@@ -65,15 +78,23 @@ def check(source: str, config: CheckConfig) -> Totals:
     Raises NodeNotFound where there is no Zarr at all, StoreReadOnly where a repair cannot
     write, and other ZarrfsError where the source cannot be opened.
     """
-    store = open_source(source, config.source)
+    with engine(config.engine, config.source.memory_bytes) as workers:
+        if workers is not None and config.repair:
+            raise UsageError("a repair needs one process: leave --scheduler out")
+        options = config.source if workers is None else for_workers(config.source, source)
+        return _checked(source, options, config, workers)
+
+
+def _checked(
+    source: str, options: SourceOptions, config: CheckConfig, workers: Engine | None
+) -> Totals:
+    store = open_source(source, options)
     try:
         if config.repair and (reason := store.read_only) is not None:
             raise StoreReadOnly(store.url, reason)
-        caches = Caches(
-            store, config.source.cache_config(writable=False, memory=config.source.memory_bytes)
-        )
+        caches = Caches(store, options.cache_config(writable=False, memory=options.memory_bytes))
         try:
-            return _Check(store, caches, config).run()
+            return _Check(store, caches, config, source, options, workers).run()
         finally:
             caches.close()
     finally:
@@ -83,7 +104,18 @@ def check(source: str, config: CheckConfig) -> Totals:
 class _Check:
     """Shared state, under ``_lock``: the totals, and which finding is reported next."""
 
-    def __init__(self, store: Store, caches: Caches, config: CheckConfig) -> None:
+    def __init__(
+        self,
+        store: Store,
+        caches: Caches,
+        config: CheckConfig,
+        source: str,
+        options: SourceOptions,
+        workers: Engine | None,
+    ) -> None:
+        self._source = source
+        self._options = options
+        self._workers = workers
         self._store = store
         self._caches = caches
         self._config = config
@@ -116,9 +148,9 @@ class _Check:
                 finding = replace(finding, unrepaired=finding.unrepaired or _NOT_MENDED)
             self._config.found(finding)
 
-    def _checked(self, chunks: int, unverified: int) -> None:
+    def _checked(self, objects: int, chunks: int, unverified: int) -> None:
         with self._lock:
-            self._totals.objects += 1
+            self._totals.objects += objects
             self._totals.chunks += chunks
             self._totals.unverified += unverified
             self._config.progress(self._totals)
@@ -282,10 +314,36 @@ class _Check:
             self._caches.budget,
             repair=self._config.repair,
             tell=self._tell,
-            checked=self._checked,
+            checked=partial(self._checked, 1),
         )
-        array_check.run(self._caches.pool, self._caches.loaders)
+        if self._workers is None:
+            array_check.run(array_check.stored(), self._caches.pool, self._caches.loaders)
+        else:
+            self._check_elsewhere(self._workers, array, array_check.stored())
+
+    def _check_elsewhere(self, workers: Engine, array: Array, stored: Iterator[Index]) -> None:
+        """Have other processes read the objects of an array, some in each task."""
+        layout = array.layout
+        size = max(1, layout.spec(layout.stored.largest_chunk).nbytes)
+        most = min(max(1, _TASK_BYTES // size), _MOST_OBJECTS)
+        fingerprint = array.metadata.fingerprint
+        tasks = (
+            CheckTask(source_name(self._source), array.path, fingerprint, self._options, indices)
+            for indices in _batches(stored, most)
+        )
+        for _, done in run(workers.executor, workers.at_once, check_objects, tasks):
+            if isinstance(done, ZarrfsError):
+                self._tell(Finding("access", array.path, str(done)))
+                continue
+            for finding in done.findings:
+                self._tell(finding)
+            self._checked(done.objects, done.chunks, done.unverified)
 
 
 def _document(group: Node) -> str:
     return join(group.path, group.documents[-1] if group.documents else "")
+
+
+def _batches(indices: Iterator[Index], most: int) -> Iterator[tuple[Index, ...]]:
+    while some := tuple(islice(indices, most)):
+        yield some

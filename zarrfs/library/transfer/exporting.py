@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from zarrfs.array.node_readers import join
+from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.library.engine import Engine, engine, for_workers, run
+from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.library.transfer.group_export import view_of, write_view
-from zarrfs.library.transfer.output_file import Output, output
+from zarrfs.library.transfer.output_file import Output, output, part_of
 from zarrfs.library.transfer.tile_reader import Buffers, TileElements, fetch_tiles
 from zarrfs.library.transfer.tiles import Tile, TilePlan
-from zarrfs.library.transfer.transfer import Opened, TransferConfig, opened
+from zarrfs.library.transfer.transfer import (
+    TASK_BYTES,
+    Opened,
+    TileTask,
+    TransferConfig,
+    opened,
+    tile_tasks,
+)
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form
@@ -34,32 +45,78 @@ def export_array(
     written. Raises ZarrfsError: ChunkError for a chunk that cannot be had, TransferError
     for the target; nothing is in the target's place then that was not there before.
     """
-    with opened(source, config, writable=False) as source_array:
-        made = form.form(_described(source_array, form))
-        assert made.layout is not None, "cannot export to a header alone"
+    with (
+        engine(config.engine, config.source.memory_bytes) as workers,
+        opened(source, config, writable=False) as source_array,
+    ):
+        made, elements = _made(source_array, form)
         if made.boxed is not None:
+            if workers is not None:
+                raise UsageError(f"{target}: workers do not write this format: name another one")
             array = source_array.array, source_array.metadata
             view = view_of(made.boxed, {"": array}, source_array.caches)
             identity = _identity(source_array, form, config)
             write_view(view, target, identity, config, overwrite=overwrite)
             return made.boxed.size
-        elements = TileElements(
-            source_array.array,
-            source_array.window(source_array.metadata.layout.read),
-            made.layout,
-        )
         size = made.frame + elements.window.elements * source_array.item_size
         identity = _identity(source_array, form, config)
-        with output(target, size, identity, resume=config.resume, overwrite=overwrite) as out:
+        resume = config.resume or workers is not None
+        with output(target, size, identity, resume=resume, overwrite=overwrite) as out:
+            if workers is not None and out.path is None:
+                raise UsageError(f"{target}: workers write to files only, not to pipes and devices")
             most = source_array.memory // (_AHEAD + 1) // source_array.item_size
             make = TilePlan.make if out.seekable else TilePlan.in_file_order
             plan = make(elements.window, most)
             if not out.done:
                 out.write(0, memoryview(made.header))
-            _write_tiles(out, elements, plan, made, config)
+            if workers is None or out.path is None:
+                _write_tiles(out, elements, plan, made, config)
+            else:
+                task = TileTask(
+                    source_name(source), out.path, config.path, config.region,
+                    for_workers(config.source, source), form, len(made.header), (), (),
+                )  # fmt: skip
+                _write_elsewhere(workers, out, task, plan, config, elements.dtype.itemsize)
             out.write(size - len(made.trailer), memoryview(made.trailer))
         config.progress(size, size)
         return size
+
+
+def _made(source: Opened, form: FlatForm) -> tuple[Form, TileElements]:
+    """The bytes around the elements, and the elements."""
+    made = form.form(_described(source, form))
+    assert made.layout is not None, "cannot export to a header alone"
+    window = source.window(source.metadata.layout.read)
+    return made, TileElements(source.array, window, made.layout)
+
+
+def export_tiles(task: TileTask) -> None:
+    """Write some tiles of an export. Opens everything anew, so that nothing stays in a worker."""
+    with opened(task.array, task.config, writable=False) as source:
+        made, elements = _made(source, task.form)
+        with part_of(task.file) as out:
+            largest = max(tile.elements for tile in task.tiles)
+            _write(out, elements, task.tiles, largest, made, keep=True)
+
+
+def _write_elsewhere(
+    workers: Engine, out: Output, task: TileTask, plan: TilePlan, config: TransferConfig, item: int
+) -> None:
+    """Have other processes write the tiles, some in each task."""
+    total = task.start + plan.window.elements * item
+    position = task.start + sum(tile.elements for tile in islice(plan, out.done)) * item
+    first, others = out.done, set[int]()
+    tasks = tile_tasks(task, plan, out.done, TASK_BYTES // item)
+    for part, error in run(workers.executor, workers.at_once, export_tiles, tasks):
+        if isinstance(error, ZarrfsError):
+            raise error
+        others.update(part.numbers)
+        while first in others:
+            others.discard(first)
+            first += 1
+        out.note(first)
+        position += part.elements * item
+        config.progress(position, total)
 
 
 def _described(source: Opened, form: FlatForm) -> Described:
@@ -75,35 +132,57 @@ def _write_tiles(
 ) -> None:
     item = elements.dtype.itemsize
     start = len(made.header)
-    big = made.layout is not None and made.layout.byteorder == "big"
-    first_bits = 0 if big else item - 1
-    whole = elements.window.shape
     total = start + elements.window.elements * item
     position = start + sum(tile.elements for tile in islice(plan, out.done)) * item
-    memory = Buffers(elements.dtype, max((_largest(plan), 1)), _AHEAD)
-    for number, (tile, values) in enumerate(
-        fetch_tiles(elements, plan, memory, _AHEAD, keep=plan.cuts_chunks, skip=out.done),
-        out.done + 1,
-    ):
-        octets = values.view(np.uint8)
-        if made.flipped:
-            octets[first_bits::item] ^= 0x80
-        data = octets.data
-        for run in tile.runs(whole):
-            first = run.in_tile * item
-            part = data[first : first + run.elements * item]
-            if made.records is None:
-                out.write(start + run.in_file * item, part)
-            else:
-                for offset, piece in made.records.woven(run.in_file * item, part):
-                    out.write(start + offset, piece)
+    number = out.done
+
+    def written(tile: Tile) -> None:
+        nonlocal number, position
+        number += 1
         position += tile.elements * item
         out.note(number)
         config.progress(position, total)
 
+    tiles = islice(plan, out.done, None)
+    largest = Tile(plan.lengths, plan.lengths).elements
+    _write(out, elements, tiles, largest, made, written, keep=plan.cuts_chunks)
 
-def _largest(plan: TilePlan) -> int:
-    return Tile(plan.lengths, plan.lengths).elements
+
+def _write(
+    out: Output,
+    elements: TileElements,
+    tiles: Iterable[Tile],
+    largest: int,
+    made: Form,
+    written: Callable[[Tile], object] = lambda tile: None,
+    *,
+    keep: bool,
+) -> None:
+    """
+    largest : elements of the largest tile.
+    written : told of each tile, when it is written.
+    keep : see `fetch_tiles`.
+    """
+    item = elements.dtype.itemsize
+    start = len(made.header)
+    big = made.layout is not None and made.layout.byteorder == "big"
+    first_bits = 0 if big else item - 1
+    whole = elements.window.shape
+    memory = Buffers(elements.dtype, max(largest, 1), _AHEAD)
+    for tile, values in fetch_tiles(elements, tiles, memory, _AHEAD, keep=keep):
+        octets = values.view(np.uint8)
+        if made.flipped:
+            octets[first_bits::item] ^= 0x80
+        data = octets.data
+        for run_ in tile.runs(whole):
+            first = run_.in_tile * item
+            part = data[first : first + run_.elements * item]
+            if made.records is None:
+                out.write(start + run_.in_file * item, part)
+            else:
+                for offset, piece in made.records.woven(run_.in_file * item, part):
+                    out.write(start + offset, piece)
+        written(tile)
 
 
 def _identity(source: Opened, form: FlatForm, config: TransferConfig) -> dict[str, Any]:

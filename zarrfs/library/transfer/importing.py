@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -9,13 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.write.writable_array import WritableArray
-from zarrfs.errors import ChunkError, UsageError
+from zarrfs.errors import ChunkError, UsageError, ZarrfsError
 from zarrfs.format.chunk_grid import Shape
+from zarrfs.library.engine import Engine, engine, for_workers, run
+from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm, read_npy_header
 from zarrfs.library.transfer.input_file import Input, input_file
 from zarrfs.library.transfer.tile_reader import TileElements
 from zarrfs.library.transfer.tiles import Tile, TilePlan
-from zarrfs.library.transfer.transfer import Opened, TransferConfig, TransferError, opened
+from zarrfs.library.transfer.transfer import (
+    STANDARD_STREAM,
+    TASK_BYTES,
+    Opened,
+    TileTask,
+    TransferConfig,
+    TransferError,
+    opened,
+    tile_tasks,
+)
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import Elements
 
@@ -33,7 +46,11 @@ def import_array(source: str, target: str, form: FlatForm, config: TransferConfi
     When it returns, everything is stored. Returns the bytes read. Raises ZarrfsError; what
     was stored until then stays.
     """
-    with opened(target, config, writable=True) as opened_target, input_file(source) as file:
+    with (
+        engine(config.engine, config.source.memory_bytes) as workers,
+        opened(target, config, writable=True) as opened_target,
+        input_file(source) as file,
+    ):
         if form.container == "npy":
             form, start = _npy_form(file, opened_target)
         else:
@@ -45,7 +62,28 @@ def import_array(source: str, target: str, form: FlatForm, config: TransferConfi
                 f"{file.name}: has {file.size} bytes, {what} of "
                 f"{list(opened_target.region.shape)} needs {size}"
             )
-        _read_tiles(file, opened_target, form, start, config)
+        plan = _plan(opened_target, form, in_file_order=not file.seekable)
+        total = start + _elements(opened_target) * opened_target.item_size
+        if workers is None:
+            position = start
+
+            def stored(elements: int) -> None:
+                nonlocal position
+                position += elements * opened_target.item_size
+                config.progress(position, total)
+
+            largest = Tile(plan.lengths, plan.lengths).elements
+            _read_tiles(file, opened_target, form, start, plan, largest, config.resume, stored)
+        elif source == STANDARD_STREAM or not file.seekable or plan.cuts_chunks:
+            raise UsageError(
+                f"{file.name}: workers need a file, and --memory for a whole stored object"
+            )
+        else:
+            task = TileTask(
+                source_name(target), os.path.abspath(source), config.path, config.region,
+                for_workers(config.source, target), form, start, (), (),
+            )  # fmt: skip
+            _read_elsewhere(workers, task, plan, config, opened_target.item_size, total)
         if not file.seekable and not file.at_end():
             raise TransferError(f"{file.name}: goes on after the {size} bytes that were needed")
         config.progress(size, size)
@@ -96,33 +134,61 @@ def _plan(target: Opened, form: FlatForm, *, in_file_order: bool) -> TilePlan:
     return plan
 
 
-def _read_tiles(
-    file: Input, target: Opened, form: FlatForm, start: int, config: TransferConfig
+def import_tiles(task: TileTask) -> None:
+    """Store some tiles of an import, whole objects. Opens everything anew."""
+    with opened(task.array, task.config, writable=True) as target, input_file(task.file) as file:
+        largest = max(tile.elements for tile in task.tiles)
+        _read_tiles(file, target, task.form, task.start, task.tiles, largest, resume=False)
+
+
+def _read_elsewhere(
+    workers: Engine, task: TileTask, plan: TilePlan, config: TransferConfig, item: int, total: int
 ) -> None:
+    """Have other processes store the tiles, some in each task."""
+    position = task.start
+    tasks = tile_tasks(task, plan, 0, TASK_BYTES // item)
+    for part, error in run(workers.executor, workers.at_once, import_tiles, tasks):
+        if isinstance(error, ZarrfsError):
+            raise error
+        position += part.elements * item
+        config.progress(position, total)
+
+
+def _read_tiles(
+    file: Input,
+    target: Opened,
+    form: FlatForm,
+    start: int,
+    tiles: Iterable[Tile],
+    largest: int,
+    resume: bool,
+    done: Callable[[int], object] = lambda elements: None,
+) -> None:
+    """
+    largest : elements of the largest tile.
+    resume : whether to store only tiles that differ from what is stored.
+    done : told of the elements of each tile.
+    """
     array = target.array
     assert isinstance(array, WritableArray)
     elements = TileElements(array, target.window(target.metadata.layout.read), form.layout)
-    plan = _plan(target, form, in_file_order=not file.seekable)
     item = elements.dtype.itemsize
     whole = elements.window.shape
-    total = start + elements.window.elements * item
-    position = start
-    memory = np.empty(max(Tile(plan.lengths, plan.lengths).elements, 1), elements.dtype)
-    stored = np.empty_like(memory) if config.resume else None
-    for tile in plan:
+    memory = np.empty(max(largest, 1), elements.dtype)
+    stored = np.empty_like(memory) if resume else None
+    for tile in tiles:
         values = memory[: tile.elements]
         data = values.view(np.uint8).data
-        for run in tile.runs(whole):
-            first = run.in_tile * item
-            file.read(start + run.in_file * item, data[first : first + run.elements * item])
+        for run_ in tile.runs(whole):
+            first = run_.in_tile * item
+            file.read(start + run_.in_file * item, data[first : first + run_.elements * item])
         of_tile = elements.of(tile)
         if stored is None or not _is_stored(of_tile, values, stored[: tile.elements]):
             changes = ElementChanges(of_tile)
             changes.check(values, [])
             for step in changes.store(0, values):
                 step(True)
-        position += tile.elements * item
-        config.progress(position, total)
+        done(tile.elements)
     array.flush()
 
 

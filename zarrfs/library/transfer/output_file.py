@@ -33,6 +33,7 @@ class Output(Protocol):
     """
     seekable : whether it can be written in any order.
     done : how many tiles it has already.
+    path : of the file that other processes may write to; None: only this one can write.
     """
 
     @property
@@ -40,6 +41,9 @@ class Output(Protocol):
 
     @property
     def done(self) -> int: ...
+
+    @property
+    def path(self) -> str | None: ...
 
     def write(self, offset: int, data: memoryview) -> None:
         """Raises TransferError."""
@@ -101,6 +105,7 @@ class _Stream:
 
     seekable = False
     done = 0
+    path = None
 
     def __init__(self, name: str, fd: int) -> None:
         self._name = name
@@ -117,6 +122,40 @@ class _Stream:
             raise OutputClosed(f"{self._name}: its reader has closed it") from error
         except OSError as error:
             raise _failure(self._name, error) from error
+
+    def note(self, done: int) -> None:
+        pass
+
+
+@contextmanager
+def part_of(path: str) -> Iterator[Output]:
+    """A file that is not whole yet, of an export in another process, which must have made it.
+
+    At the end all is on the disk. Raises TransferError.
+    """
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            yield _Part(path, fd)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise _failure(path, error) from error
+
+
+class _Part:
+    """Any part of a file."""
+
+    seekable = True
+    done = 0
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def write(self, offset: int, data: memoryview) -> None:
+        _write_at(self.path, self._fd, offset, data)
 
     def note(self, done: int) -> None:
         pass
@@ -175,14 +214,12 @@ class _PartFile:
         if not self.done:
             os.ftruncate(self._fd, 0)
 
+    @property
+    def path(self) -> str | None:
+        return self._path
+
     def write(self, offset: int, data: memoryview) -> None:
-        try:
-            while data:
-                written = os.pwrite(self._fd, data, offset)
-                offset += written
-                data = data[written:]
-        except OSError as error:
-            raise _failure(self._shown, error) from error
+        _write_at(self._shown, self._fd, offset, data)
 
     def note(self, done: int) -> None:
         self.done = done
@@ -260,6 +297,16 @@ class _PartFile:
                 os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def _write_at(name: str, fd: int, offset: int, data: memoryview) -> None:
+    try:
+        while data:
+            written = os.pwrite(fd, data, offset)
+            offset += written
+            data = data[written:]
+    except OSError as error:
+        raise _failure(name, error) from error
 
 
 def _failure(name: str, error: OSError) -> TransferError:

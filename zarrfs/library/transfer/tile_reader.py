@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError
-from zarrfs.library.transfer.tiles import Tile, TilePlan
+from zarrfs.library.transfer.tiles import Tile
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 
@@ -56,12 +55,11 @@ class _Fetch(NamedTuple):
 
 def fetch_tiles(
     elements: TileElements,
-    plan: TilePlan,
+    plan: Iterable[Tile],
     memory: Callable[[Tile], NDArray[Any]],
     ahead: int,
     *,
     keep: bool,
-    skip: int = 0,
 ) -> Iterator[tuple[Tile, NDArray[Any]]]:
     """The tiles of ``plan`` one after another, each with its elements.
 
@@ -69,13 +67,12 @@ def fetch_tiles(
         may be used again for another tile as soon as the one after its own is asked for.
     ahead : how many tiles are read while one is being used.
     keep : whether the chunks should stay in the cache.
-    skip : how many of the first tiles are not wanted.
 
     Raises ChunkError. No memory is in use any more when this ends, however it does.
     """
     pending: deque[_Fetch] = deque()
     try:
-        for tile in islice(plan, skip, None):
+        for tile in plan:
             fetch = _Fetch(tile, memory(tile), Future())
             read = elements.of(tile).fill if keep else elements.of(tile).scan
             read(fetch.memory, 0, tile.elements, fetch.error.set_result)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
 
 from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.library.engine import EngineConfig
 from zarrfs.library.source import (
     SourceOptions,
     facts_around,
     find_array,
     open_source,
 )
+from zarrfs.library.transfer.flat_form import FlatForm
+from zarrfs.library.transfer.tiles import Tile
 from zarrfs.store.base import Store
 from zarrfs.views.elements.region import Region, parse_region
 from zarrfs.views.elements.window import Window
@@ -24,6 +29,11 @@ from zarrfs.views.facts.facts import Around
 
 Progress = Callable[[int, int], object]
 """Told how many bytes of how many are done; called often, and by one thread at a time."""
+
+TASK_BYTES = 256 << 20
+"""Decoded bytes of the tiles of a task that is sent to a worker."""
+
+_MOST_TILES = 4096
 
 STANDARD_STREAM = "-"
 """In place of a file's name: standard input or output."""
@@ -40,6 +50,7 @@ class TransferConfig:
     region : as `parse_region` takes it; empty: the whole array.
     resume : go on with what was begun and not finished.
     source : how the source is opened.
+    engine : who does it.
     progress : told how far it is.
     """
 
@@ -47,7 +58,53 @@ class TransferConfig:
     region: str = ""
     resume: bool = False
     source: SourceOptions = field(default_factory=SourceOptions)
+    engine: EngineConfig = field(default_factory=EngineConfig)
     progress: Progress = lambda done, total: None
+
+
+class TileTask(NamedTuple):
+    """Some tiles of a transfer as a value: any process that reaches file and array can perform it.
+
+    array, file : their names; of an export, the file is the one that is not whole yet.
+    start : where the elements begin in the file, in bytes.
+    numbers : of the tiles in their plan.
+    """
+
+    array: str
+    file: str
+    path: str
+    region: str
+    options: SourceOptions
+    form: FlatForm
+    start: int
+    numbers: tuple[int, ...]
+    tiles: tuple[Tile, ...]
+
+    @property
+    def config(self) -> TransferConfig:
+        return TransferConfig(self.path, self.region, source=self.options)
+
+    @property
+    def elements(self) -> int:
+        return sum(tile.elements for tile in self.tiles)
+
+
+def tile_tasks(whole: TileTask, plan: Iterable[Tile], skip: int, most: int) -> Iterator[TileTask]:
+    """Tasks of at most ``most`` elements, or one tile, of all tiles but the first ``skip``."""
+    some: list[tuple[int, Tile]] = []
+    size = 0
+    for numbered in islice(enumerate(plan), skip, None):
+        if some and (size + numbered[1].elements > most or len(some) >= _MOST_TILES):
+            yield whole._replace(
+                numbers=tuple(n for n, _ in some), tiles=tuple(tile for _, tile in some)
+            )
+            some, size = [], 0
+        some.append(numbered)
+        size += numbered[1].elements
+    if some:
+        yield whole._replace(
+            numbers=tuple(n for n, _ in some), tiles=tuple(tile for _, tile in some)
+        )
 
 
 @dataclass(frozen=True, slots=True)

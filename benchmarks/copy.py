@@ -1,0 +1,188 @@
+"""Copies of whole arrays beside other programs: ``make bench-copy``.
+
+Each row runs zarrfs and its peers in turns, each as a process of its own from nothing, and prints
+medians of the time and of the processor time of the process and its children. Files are synced
+before each run, so that no run waits for what another one wrote. ``--peers`` names an interpreter
+with rechunker, Dask and zarr 2, which rechunker needs; without it these peers are left out, and the
+table says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_MAKE = """
+import sys, numcodecs, numpy as np, zarr
+path, planes = sys.argv[1], int(sys.argv[2])
+array = zarr.create_array(path, shape=(planes, 1024, 1024), chunks=(64, 128, 128), dtype="u2",
+                          zarr_format=2, compressors=numcodecs.Zstd(level=1))
+random = np.random.default_rng(0)
+for first in range(0, planes, 64):
+    some = random.integers(0, 60, (64, 1024, 1024)) + np.arange(1024)
+    array[first : first + 64] = some.astype("u2")
+"""
+_TENSORSTORE = """
+import sys, tensorstore as ts
+source, target, planes = sys.argv[1], sys.argv[2], int(sys.argv[3])
+context = ts.Context({"cache_pool": {"total_bytes_limit": 1 << 28}})
+one = ts.open({"driver": "zarr", "kvstore": "file://" + source}, context=context).result()
+codecs = [{"name": "bytes", "configuration": {"endian": "little"}},
+          {"name": "zstd", "configuration": {"level": 1}}]
+shards = [{"name": "sharding_indexed", "configuration": {"chunk_shape": [64, 128, 128],
+           "codecs": codecs}}]
+grid = {"name": "regular", "configuration": {"chunk_shape": [64, 512, 512]}}
+other = ts.open({"driver": "zarr3", "kvstore": "file://" + target, "create": True,
+                 "metadata": {"shape": [planes, 1024, 1024], "data_type": "uint16",
+                              "chunk_grid": grid, "codecs": shards}}, context=context).result()
+for first in range(0, planes, 64):
+    for y in (0, 512):
+        part = slice(first, first + 64), slice(y, y + 512)
+        other[part].write(one[part]).result()
+"""
+_RECHUNKER = """
+import sys, zarr, rechunker
+source, target, temporary = sys.argv[1:4]
+array = zarr.open(source, mode="r")
+if __name__ == "__main__":
+    plan = rechunker.rechunk(array, (8, 1024, 1024), "512MB", target, temp_store=temporary)
+    from dask.distributed import Client, LocalCluster
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c, Client(c):
+        plan.execute()
+"""
+_DASK = """
+import sys, dask.array
+source, target = sys.argv[1:3]
+if __name__ == "__main__":
+    from dask.distributed import Client, LocalCluster
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c, Client(c):
+        dask.array.from_zarr(source).rechunk((8, 1024, 1024)).to_zarr(target, overwrite=True)
+"""
+
+
+class Run(NamedTuple):
+    """Seconds, seconds of processors, and the most MiB of one process."""
+
+    time: float
+    processors: float
+    memory: float
+
+
+def measure(command: Sequence[str | Path]) -> Run:
+    os.sync()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun = time.monotonic()
+    program = (
+        "import resource, subprocess, sys\n"
+        "status = subprocess.run(sys.argv[1:], stdout=2).returncode\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+        "sys.exit(status)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, command)], stdout=subprocess.PIPE, check=True
+    )
+    took = time.monotonic() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(took, used, int(done.stdout) / 1024)
+
+
+def row(folder: Path, programs: dict[str, Callable[[], list[str | Path]]], turns: int) -> None:
+    """Print a row: each program in turn, its output removed before the next one."""
+    runs: dict[str, list[Run]] = {name: [] for name in programs}
+    for _ in range(turns):
+        for name, command in programs.items():
+            for path in folder.glob("out*"):
+                shutil.rmtree(path)
+            runs[name].append(measure(command()))
+    for name, found in runs.items():
+        seconds, processors, memory = (statistics.median(x) for x in zip(*found, strict=True))
+        print(f"  {name:28} {seconds:7.2f} s {processors:7.2f} s {memory:7.0f} MiB", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.copy")
+    parser.add_argument("--planes", type=int, default=256, help="of 2 MiB each; 2048 for 4 GiB")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--memory", default="512M")
+    parser.add_argument("--peers", help="interpreter with rechunker, dask and zarr 2")
+    parser.add_argument("--folder", help="where arrays are written")
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench-copy-", dir=given.folder))
+    source, out = folder / "source.zarr", folder / "out"
+    zarrfs = [sys.executable, "-m", "zarrfs"]
+    memory = ["--memory", given.memory]
+    try:
+        make = [sys.executable, "-W", "ignore", "-c", _MAKE, str(source), str(given.planes)]
+        subprocess.run(make, check=True)
+        print(f"{given.planes * 2} MiB of uint16; time, processor time, memory of one process")
+
+        print("rechunk (64, 128, 128) to (8, 1024, 1024)")
+        rechunk = [*zarrfs, "copy", source, out, "--chunks", "8,1024,1024", *memory]
+        programs: dict[str, Callable[[], list[str | Path]]] = {"zarrfs": lambda: rechunk}
+        if given.peers:
+            script = {"rechunker": _RECHUNKER, "dask rechunk": _DASK}
+            for name, text in script.items():
+                (file := folder / f"{name[:4]}.py").write_text(text)
+                programs[name] = lambda file=file: [  # type: ignore[misc]
+                    given.peers, "-W", "ignore", file, source, out, folder / "out-temporary",
+                ]  # fmt: skip
+        else:
+            print("  rechunker and Dask are left out: --peers names no interpreter that has them")
+        row(folder, programs, given.turns)
+
+        print("v2 chunks to v3 shards of the same chunks")
+        shards = ["--zarr-format", "3", "--chunks", "64,128,128", "--shards", "64,512,512"]
+        (file := folder / "tensorstore.py").write_text(_TENSORSTORE)
+        row(
+            folder,
+            {
+                "zarrfs, passed on": lambda: [*zarrfs, "copy", source, out, *shards, *memory],
+                "zarrfs, encoded anew": lambda: [
+                    *zarrfs, "copy", source, out, *shards, "--codecs", "zstd:2", *memory,
+                ],
+                "TensorStore": lambda: [sys.executable, file, source, out, str(given.planes)],
+            },
+            given.turns,
+        )  # fmt: skip
+
+        print("the same chunks and codecs")
+        row(
+            folder,
+            {
+                "zarrfs": lambda: [*zarrfs, "copy", source, out, *memory],
+                "cp -r": lambda: ["cp", "-r", source, out],
+                "zarrfs --version": lambda: [*zarrfs, "--version"],
+            },
+            given.turns,
+        )  # fmt: skip
+
+        print("check")
+        row(
+            folder,
+            {
+                "zarrfs": lambda: [*zarrfs, "check", source, *memory],
+                "zarrfs --scheduler dask": lambda: [
+                    *zarrfs, "check", source, *memory, "--scheduler", "dask",
+                ],
+            },
+            given.turns,
+        )  # fmt: skip
+        print(json.dumps({"processors": os.cpu_count(), "load": os.getloadavg()}))
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

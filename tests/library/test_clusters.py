@@ -1,0 +1,335 @@
+"""Copies and checks by other processes, and by workers, schedulers and stores that fail."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import distributed
+import numpy as np
+import pytest
+import zarr
+
+import zarrfs
+from tests.cli.in_process import in_process
+from tests.remote_server.link import random_faults
+from tests.remote_server.server import RemoteServer
+from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.library.copying import copy as copying
+from zarrfs.library.copying.record import RECORD
+from zarrfs.library.engine import EngineConfig, WorkersLost, engine, for_workers
+from zarrfs.store.open import open_store
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
+
+MEMORY = 16 << 20
+OPTIONS = zarrfs.SourceOptions(memory=MEMORY)
+VALUES = np.random.default_rng(59).integers(1, 99, (64, 128, 128)).astype("u2")
+ROWS = {"chunks": [2, 128, 128], "codecs": "zstd:1"}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("source") / "a"
+    array = zarr.create_array(path, shape=VALUES.shape, chunks=(16, 32, 32), dtype="u2")
+    array[...] = VALUES
+    return path
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Of a cluster of two processes, which say how much memory their tasks may take."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=2,
+            dashboard_address=None,
+            memory_limit=0,
+            resources={"memory": MEMORY},
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def same(path) -> bool:
+    return np.array_equal(zarr.open_array(path, mode="r")[...], VALUES)
+
+
+def small_tasks(monkeypatch):
+    """One box in each task, so that there are several."""
+    monkeypatch.setattr(copying, "_TASK_BYTES", 1)
+
+
+# --- who does it ----------------------------------------------------------------
+
+
+def test_a_client_of_dask_copies_and_checks(source, client, tmp_path):
+    result = zarrfs.copy(
+        source, tmp_path / "b", client=client, options=OPTIONS, verify=True, **ROWS
+    )
+    assert same(tmp_path / "b")
+    assert (result.copied.objects, result.copied.stored) == (32, 32)
+    assert not (tmp_path / "b" / RECORD).exists()
+    (tmp_path / "b/c/3/0/0").write_bytes(b"nonsense")
+    found = zarrfs.check(tmp_path / "b", client=client, options=OPTIONS)
+    alone = zarrfs.check(tmp_path / "b", options=OPTIONS)
+    assert found.totals == alone.totals
+    assert found.findings == alone.findings
+    assert [finding.key for finding in found.findings] == ["c/3/0/0"]
+
+
+def test_the_commands_use_a_running_cluster(source, client, tmp_path):
+    address = ["--scheduler", client.scheduler.address, "--memory", "16M"]
+    client.write_scheduler_file(str(tmp_path / "scheduler.json"))
+    file = ["--scheduler-file", tmp_path / "scheduler.json", "--memory", "16M"]
+    for command in (
+        ["copy", source, tmp_path / "b", "--chunks", "2,128,128", *file],
+        ["export", tmp_path / "b", tmp_path / "b.npy", *address],
+        ["import", tmp_path / "b.npy", tmp_path / "c", *address],
+        ["check", tmp_path / "c", *address],
+    ):
+        if command[0] == "import":
+            zarrfs.create_array(tmp_path / "c", VALUES.shape, "u2", chunks=(16, 32, 32)).close()
+        done = in_process(*command)
+        assert (done.status, done.stderr) == (0, ""), command
+    assert same(tmp_path / "b")
+    assert same(tmp_path / "c")
+    assert np.array_equal(np.load(tmp_path / "b.npy"), VALUES)
+    assert not list(tmp_path.glob("*.zarrfs-part*"))
+    refused = in_process("export", tmp_path / "b", "/dev/null", "--format", "bin", *address)
+    assert refused.status == 2
+    assert "files only" in refused.stderr
+    refused = in_process("check", "--repair", tmp_path / "b", *address)
+    assert refused.status == 2
+    assert "a repair needs one process" in refused.stderr
+
+
+def test_tasks_tell_dask_how_much_memory_they_take(client):
+    with engine(EngineConfig(client=client), MEMORY) as workers:
+        assert workers.at_once == 4
+        assert workers.executor._kwargs["resources"] == {"memory": MEMORY}
+    with (
+        pytest.raises(UsageError, match="no worker has"),
+        engine(EngineConfig(client=client), 2 * MEMORY),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads", "dask"])
+def test_any_executor_copies(source, client, tmp_path, kind):
+    make = {
+        "processes": lambda: ProcessPoolExecutor(2, get_context("spawn")),
+        "threads": lambda: ThreadPoolExecutor(2),
+        "dask": client.get_executor,
+    }[kind]
+    with make() as executor:
+        zarrfs.copy(source, tmp_path / "b", client=executor, options=OPTIONS, **ROWS)
+    assert same(tmp_path / "b")
+
+
+def test_nothing_of_dask_is_imported_without_a_scheduler(source, tmp_path):
+    program = (
+        "import sys, zarrfs\n"
+        f"zarrfs.copy({str(source)!r}, {str(tmp_path / 'b')!r})\n"
+        "assert not {'dask', 'distributed', 'trio', 'pyfuse3'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_secrets_are_not_sent_to_workers(source):
+    given = {"anon": True, "client_kwargs": {"endpoint_url": "http://host"}}
+    kept = for_workers(zarrfs.SourceOptions(storage_options=given), "s3://bucket/a")
+    assert kept.storage_options == given
+    assert kept.memory == kept.memory_bytes
+    for secret in ({"secret": "hunter2"}, {"client_kwargs": {"aws_secret_access_key": "hunter2"}}):
+        options = zarrfs.SourceOptions(storage_options=secret)
+        with pytest.raises(UsageError, match="set it in their environment") as error:
+            zarrfs.copy(source, "s3://bucket/b", client=ThreadPoolExecutor(1), options=options)
+        assert "hunter2" not in str(error.value)
+    with pytest.raises(UsageError, match="is not sent to workers"):
+        for_workers(OPTIONS, "https://someone:hunter2@host/a")
+
+
+def test_errors_come_back_from_workers(source, tmp_path):
+    for error in (
+        zarrfs.errors.StoreFull("key", "is full"),
+        zarrfs.errors.ChunkError("key", "is damaged"),
+        zarrfs.errors.MetadataError("zarr.json", "is damaged"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again)) == (type(error), str(error))
+
+
+# --- faults ---------------------------------------------------------------------
+
+
+def test_killed_workers_change_nothing(source, client, tmp_path, monkeypatch):
+    """Some are killed while they write; Dask starts others, and their tasks run again."""
+    small_tasks(monkeypatch)
+    killed = []
+
+    def kill_some():
+        for _ in range(2):
+            while not list((tmp_path / "b").glob(f"c/{8 * len(killed)}*")):
+                time.sleep(0.01)
+            pids = client.run(os.getpid)
+            killed.append(min(pids.values()))
+            os.kill(killed[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_some)
+    killer.start()
+    try:
+        for _ in range(4):
+            try:
+                zarrfs.copy(source, tmp_path / "b", client=client, options=OPTIONS, **ROWS)
+                break
+            except WorkersLost:
+                continue
+    finally:
+        killer.join(60)
+    assert len(killed) == 2
+    assert same(tmp_path / "b")
+    assert not (tmp_path / "b" / RECORD).exists()
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_a_pool_that_breaks_leaves_a_record_and_a_second_run_goes_on(source, tmp_path, monkeypatch):
+    small_tasks(monkeypatch)
+    with ProcessPoolExecutor(1, get_context("spawn")) as executor:
+        pid = executor.submit(os.getpid).result()
+
+        def kill():
+            while not (tmp_path / "b/c/0").exists():
+                time.sleep(0.005)
+            os.kill(pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(WorkersLost, match="a worker was lost"):
+            zarrfs.copy(source, tmp_path / "b", client=executor, options=OPTIONS, **ROWS)
+        killer.join(60)
+    assert (tmp_path / "b" / RECORD).exists()
+    assert not (tmp_path / "b/zarr.json").exists()
+    assert zarrfs.copy(source, tmp_path / "b", options=OPTIONS, **ROWS).resumed
+    assert same(tmp_path / "b")
+
+
+def test_a_copy_without_its_scheduler_fails_and_can_be_completed(source, tmp_path, monkeypatch):
+    small_tasks(monkeypatch)
+    file = tmp_path / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"}
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    scheduler = subprocess.Popen(
+        [*command, "--port", "0", "--no-dashboard", "--scheduler-file", file],
+        env=environment, **quiet,
+    )  # fmt: skip
+    worker = None
+    try:
+        while not file.exists():
+            time.sleep(0.05)
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", file,
+             "--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "5"],
+            env=environment, cwd=tmp_path, **quiet,
+        )  # fmt: skip
+
+        def kill():
+            while not (tmp_path / "b/c/0").exists():
+                time.sleep(0.005)
+            scheduler.kill()
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        with distributed.Client(scheduler_file=str(file), timeout=60) as lost:
+            lost.wait_for_workers(1, timeout=60)
+            with (
+                pytest.raises(ZarrfsError),
+                __import__("dask").config.set({"distributed.comm.timeouts.connect": "2s"}),
+            ):
+                zarrfs.copy(source, tmp_path / "b", client=lost, options=OPTIONS, **ROWS)
+    finally:
+        scheduler.kill()
+        scheduler.wait(30)
+        if worker is not None:
+            worker.kill()
+            worker.wait(30)
+    assert not (tmp_path / "b/zarr.json").exists()
+    assert zarrfs.copy(source, tmp_path / "b", options=OPTIONS, **ROWS).resumed
+    assert same(tmp_path / "b")
+
+
+def test_a_store_that_refuses_some_requests(source, tmp_path):
+    with RemoteServer() as server:
+        server.make_bucket("bucket")
+        server.plan = random_faults(5, busy=0.05, drop=0.0)
+        options = zarrfs.SourceOptions(memory=MEMORY, storage_options=server.s3_options())
+        zarrfs.copy(source, "s3://bucket/b", options=options, verify=True, **ROWS)
+        zarrfs.copy("s3://bucket/b", tmp_path / "c", options=options, chunks=[16, 32, 32])
+        puts = [key for key in server.objects.buckets["bucket"] if key.startswith("b/")]
+    assert same(tmp_path / "c")
+    assert sorted(puts) == sorted(["b/zarr.json", *(f"b/c/{n}/0/0" for n in range(32))])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting tmpfs is for root")
+def test_a_full_disk(source, tmp_path):
+    (small := tmp_path / "small").mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", small]
+    subprocess.run(mount, check=True, timeout=30)
+    try:
+        with pytest.raises(ZarrfsError, match="No space left on device"):
+            zarrfs.copy(source, small / "b", options=OPTIONS, **ROWS)
+        assert not (small / "b/zarr.json").exists()
+        subprocess.run(["mount", "-o", "remount,size=64m", "tmpfs", small], check=True, timeout=30)
+        assert zarrfs.copy(source, small / "b", options=OPTIONS, **ROWS).resumed
+        assert same(small / "b")
+    finally:
+        subprocess.run(["umount", "--lazy", small], check=True, timeout=30)
+
+
+def test_two_copies_at_once_to_the_same_place(source, tmp_path):
+    """In two processes, of which one is killed, and does not keep the next one from it."""
+    program = (
+        "import sys, time, zarrfs\n"
+        "from zarrfs.library.copying.boxes import BoxCopy\n"
+        "BoxCopy.copy = lambda *_: time.sleep(600)\n"
+        f"zarrfs.copy({str(source)!r}, {str(tmp_path / 'b')!r}, chunks=[2, 128, 128], "
+        "codecs='zstd:1')\n"
+    )
+    first = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        while not (tmp_path / "b" / RECORD).exists():
+            assert first.poll() is None
+            time.sleep(0.02)
+        with pytest.raises(ZarrfsError, match=f"is running .process {first.pid} on"):
+            zarrfs.copy(source, tmp_path / "b", **ROWS)
+    finally:
+        first.kill()
+        first.wait(30)
+    assert zarrfs.copy(source, tmp_path / "b", **ROWS).resumed
+    assert same(tmp_path / "b")
+
+
+def test_a_copy_that_was_taken_over_stops(source, tmp_path):
+    from zarrfs.errors import AlreadyExists
+    from zarrfs.library.copying.record import CopyRecord
+    from zarrfs.store.open import StoreConfig
+
+    (tmp_path / "b").mkdir()
+    store = open_store(str(tmp_path / "b"), StoreConfig())
+    record = CopyRecord(store, {}, overwrite=False, removing=False)
+    path = Path(tmp_path / "b" / RECORD)
+    path.write_bytes(path.read_bytes())
+    with pytest.raises(AlreadyExists, match="has taken over"):
+        record.write()
+    store.close()
