@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+import dask
 import distributed
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from tests.cli.in_process import in_process
 from tests.remote_server.link import random_faults
 from tests.remote_server.server import RemoteServer
 from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.library.copying import boxes
 from zarrfs.library.copying import copy as copying
 from zarrfs.library.copying.record import RECORD
 from zarrfs.library.engine import EngineConfig, WorkersLost, engine, for_workers
@@ -66,8 +68,22 @@ def same(path) -> bool:
 
 
 def small_tasks(monkeypatch):
-    """One box in each task, so that there are several."""
+    """One box of a few objects in each task, so that there are several."""
     monkeypatch.setattr(copying, "_TASK_BYTES", 1)
+    monkeypatch.setattr(boxes, "_USEFUL", 1)
+
+
+def kill_when(path: Path, kill) -> threading.Thread:
+    """Call ``kill`` as soon as there is an object below ``path``."""
+
+    def wait():
+        while not any(path.glob("c/*")):
+            time.sleep(0.005)
+        kill()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
 
 
 # --- who does it ----------------------------------------------------------------
@@ -174,47 +190,23 @@ def test_errors_come_back_from_workers(source, tmp_path):
 
 
 def test_killed_workers_change_nothing(source, client, tmp_path, monkeypatch):
-    """Some are killed while they write; Dask starts others, and their tasks run again."""
+    """One is killed while it writes; Dask starts another one, and its tasks run again."""
     small_tasks(monkeypatch)
-    killed = []
-
-    def kill_some():
-        for _ in range(2):
-            while not list((tmp_path / "b").glob(f"c/{8 * len(killed)}*")):
-                time.sleep(0.01)
-            pids = client.run(os.getpid)
-            killed.append(min(pids.values()))
-            os.kill(killed[-1], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_some)
-    killer.start()
-    try:
-        for _ in range(4):
-            try:
-                zarrfs.copy(source, tmp_path / "b", client=client, options=OPTIONS, **ROWS)
-                break
-            except WorkersLost:
-                continue
-    finally:
-        killer.join(60)
-    assert len(killed) == 2
+    pid = min(client.run(os.getpid).values())
+    killer = kill_when(tmp_path / "b", lambda: os.kill(pid, signal.SIGKILL))
+    result = zarrfs.copy(source, tmp_path / "b", client=client, options=OPTIONS, **ROWS)
+    killer.join(60)
+    assert result.copied.objects == 32
     assert same(tmp_path / "b")
     assert not (tmp_path / "b" / RECORD).exists()
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=100)
 
 
 def test_a_pool_that_breaks_leaves_a_record_and_a_second_run_goes_on(source, tmp_path, monkeypatch):
     small_tasks(monkeypatch)
     with ProcessPoolExecutor(1, get_context("spawn")) as executor:
         pid = executor.submit(os.getpid).result()
-
-        def kill():
-            while not (tmp_path / "b/c/0").exists():
-                time.sleep(0.005)
-            os.kill(pid, signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
+        killer = kill_when(tmp_path / "b", lambda: os.kill(pid, signal.SIGKILL))
         with pytest.raises(WorkersLost, match="a worker was lost"):
             zarrfs.copy(source, tmp_path / "b", client=executor, options=OPTIONS, **ROWS)
         killer.join(60)
@@ -243,19 +235,12 @@ def test_a_copy_without_its_scheduler_fails_and_can_be_completed(source, tmp_pat
              "--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "5"],
             env=environment, cwd=tmp_path, **quiet,
         )  # fmt: skip
-
-        def kill():
-            while not (tmp_path / "b/c/0").exists():
-                time.sleep(0.005)
-            scheduler.kill()
-
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
+        kill_when(tmp_path / "b", scheduler.kill)
         with distributed.Client(scheduler_file=str(file), timeout=60) as lost:
             lost.wait_for_workers(1, timeout=60)
             with (
                 pytest.raises(ZarrfsError),
-                __import__("dask").config.set({"distributed.comm.timeouts.connect": "2s"}),
+                dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
             ):
                 zarrfs.copy(source, tmp_path / "b", client=lost, options=OPTIONS, **ROWS)
     finally:

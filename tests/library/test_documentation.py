@@ -73,9 +73,7 @@ def test_a_dataset_works_in_processes_as_those_of_a_data_loader(tmp_path, method
     with multiprocessing.get_context(method).Pool(2) as pool:
         found = pool.starmap(_planes, [(dataset, [0, 7]), (dataset, [59])])
     assert np.array_equal(found[0], [first, NUMBERS[7]])
-    assert np.array_equal(
-        found[1][0], NUMBERS[59]
-    )
+    assert np.array_equal(found[1][0], NUMBERS[59])
 
 
 def test_it_names_everything_public():

@@ -179,8 +179,8 @@ def _connected(scheduler: str, scheduler_file: str | None, memory: int) -> Itera
 def _of_dask(client: Any, memory: int) -> Engine:
     """As many tasks at once as the workers have threads and memory for.
 
-    Workers that name the resource are told how much of it a task takes; with others, fewer tasks
-    are handed out than they have threads, if these need more memory than the workers have.
+    If the workers name the resource, each task says how much of it it takes. If not, they get
+    fewer tasks than they have threads, where those would need more memory than the workers have.
     """
     if not hasattr(client, "get_executor"):
         raise UsageError(f"{client!r} is neither a client of Dask nor an executor")

@@ -1,4 +1,4 @@
-"""What is copied, as values that can be sent to other processes, and what became of it."""
+"""The arrays and boxes of a copy, as values that can be sent to other processes, and results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CopyTask(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """What became of some boxes.
+    """The result of copying some boxes.
 
     nbytes : of their elements, decoded.
     objects, stored : destination objects, and those of them that are not fill values alone.

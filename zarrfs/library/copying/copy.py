@@ -126,7 +126,7 @@ def copy_node(source: str, target: str, config: CopyConfig) -> CopyResult:
     The metadata of the copy are stored last, so nothing incomplete looks like an array.
 
     Raises UsageError, AlreadyExists, CopyFailed where parts of the source cannot be had, and other
-    ZarrfsError. Whatever is raised, the same call goes on with what is missing.
+    ZarrfsError. Whatever is raised, the same call continues, and copies what is missing.
     """
     source, target = source_name(source), source_name(target)
     if target.lower().endswith(ZIP_ENDINGS):
@@ -309,7 +309,8 @@ def _replaces(store: Store, *, overwrite: bool) -> bool:
     except StoreListingUnsupported:
         names = []
     if names:
-        raise AlreadyExists(f"{store.url}: is not empty (it has {names[0]!r}) and is no Zarr node")
+        has = f"is not empty (it has {names[0]!r}) and is not a Zarr node"
+        raise AlreadyExists(f"{store.url}: {has}")
     return False
 
 

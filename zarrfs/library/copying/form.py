@@ -29,7 +29,7 @@ _SAME_IN_BOTH = ("zstd", "gzip", "crc32c", "vlen-utf8", "vlen-bytes")
 
 @dataclass(frozen=True, slots=True)
 class CopyForm:
-    """What is to be other than in the source; None: as there.
+    """The properties in which a copy differs from its source; None: as there.
 
     chunks, shards : elements along each axis, as `ChunkConstraints` takes them; for arrays of as
         many axes only. ``chunks`` alone asks for no shards, and so do ``shards`` that are empty.
