@@ -256,7 +256,7 @@ class BoxCopy:
         if not self._layout.sharded:
             return self._writer.encode(stored, {stored: self._chunk(box, tile, stored)}, ANY)
         chunks = list(self._inner(self._tile_of(stored)))
-        size = self._writer.together
+        size = self._writer.batch_size
 
         def batch(first: int) -> Replaced:
             some = chunks[first : first + size]

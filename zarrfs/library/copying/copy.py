@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.making.deletion import delete_keys
 from zarrfs.array.node_readers import join
-from zarrfs.array.stored_keys import keys_below
+from zarrfs.array.making.stored_keys import keys_below
 from zarrfs.cache.caches import Caches
 from zarrfs.counted import counted
 from zarrfs.errors import (
@@ -150,7 +150,7 @@ def copy_node(source: str, target: str, config: CopyConfig) -> CopyResult:
         result = CopyResult(nodes.groups, plans, len(nodes.documents))
         if config.dry_run:
             return result
-        _check_apart(join(store.url, config.path.strip("/")), target)
+        _check_separate(join(store.url, config.path.strip("/")), target)
         made = create_store(target, options.store_config())
         stack.callback(made.close)
         if (reason := made.read_only) is not None:
@@ -282,7 +282,7 @@ def _plan(copy: ArrayCopy, boxes: BoxCopy) -> ArrayPlan:
     )
 
 
-def _check_apart(source: str, target: str) -> None:
+def _check_separate(source: str, target: str) -> None:
     """Raises UsageError if one lies in the other."""
     one, other = (_comparable(url) for url in (source, target))
     if one.startswith(other) or other.startswith(one):

@@ -92,7 +92,7 @@ class Passing:
         layout = self.source.layout
         limit = 2 * layout.spec(layout.stored.largest_chunk).nbytes + (1 << 20)
         found: list[EncodedObject] = []
-        if limit > _AT_ONCE and store.cheap_stat:
+        if limit > _AT_ONCE and store.traits.near:
             for key, target in zip(keys, targets, strict=True):
                 if (info := store.info(key)) is not None:
                     whole = Stretch(StoredPart(store, key, info, 0, info.size), 0, info.size)
