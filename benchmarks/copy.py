@@ -134,7 +134,7 @@ def main() -> None:
         if given.peers:
             script = {"rechunker": _RECHUNKER, "dask rechunk": _DASK}
             for name, text in script.items():
-                (file := folder / f"{name[:4]}.py").write_text(text)
+                (file := folder / f"run_{name[:4]}.py").write_text(text)
                 programs[name] = lambda file=file: [  # type: ignore[misc]
                     given.peers, "-W", "ignore", file, source, out, folder / "out-temporary",
                 ]  # fmt: skip
@@ -144,7 +144,7 @@ def main() -> None:
 
         print("v2 chunks to v3 shards of the same chunks")
         shards = ["--zarr-format", "3", "--chunks", "64,128,128", "--shards", "64,512,512"]
-        (file := folder / "tensorstore.py").write_text(_TENSORSTORE)
+        (file := folder / "run_tensorstore.py").write_text(_TENSORSTORE)
         row(
             folder,
             {
