@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.making.deletion import delete_keys
-from zarrfs.array.node_readers import join
 from zarrfs.array.making.stored_keys import keys_below
+from zarrfs.array.node_readers import join
 from zarrfs.cache.caches import Caches
 from zarrfs.counted import counted
 from zarrfs.errors import (
