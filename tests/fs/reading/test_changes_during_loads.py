@@ -14,6 +14,7 @@ from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import Call, FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
+from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.fs.nodes.nodes import Local
 from zarrfs.views import stream
 from zarrfs.views.elements.elements import Elements
@@ -139,6 +140,38 @@ def data(value: int, count: int = SIDE) -> bytes:
 def plain(value: int) -> dict[str, bytes]:
     document = array_document((3 * SIDE,), (SIDE,))
     return {"zarr.json": document, "c/0": data(value), "c/1": data(value), "c/2": data(value)}
+
+
+@pytest.mark.parametrize("recheck", [0, 0.05])
+@pytest.mark.parametrize("path", ["array.bin", "chunks/1"])
+def test_a_program_that_opens_while_another_one_has_found_the_change(
+    mount, monkeypatch, path, recheck
+):
+    """The first check has not dropped the old chunks yet."""
+    m = mount(MemoryStore(plain(OLD)), recheck=recheck)
+    m.read(path)
+    store = m.store
+    for key, content in plain(NEW).items():
+        store.put(key, content)
+    threading.Event().wait(recheck)
+    drop = ChunkLoads.drop_stored
+    dropping, go_on = threading.Event(), threading.Event()
+
+    def slow(self: ChunkLoads, *arguments: object, **keywords: object) -> None:
+        if not dropping.is_set():
+            dropping.set()
+            assert go_on.wait(_SECONDS)
+        drop(self, *arguments, **keywords)
+
+    monkeypatch.setattr(ChunkLoads, "drop_stored", slow)
+    first = run(partial(m.read, path))
+    assert dropping.wait(_SECONDS)
+    second = run(partial(m.read, path))
+    threading.Event().wait(0.05)
+    go_on.set()
+    expected = plain(NEW)["c/1"] * (3 if path == "array.bin" else 1)
+    assert second.result(_SECONDS) == expected
+    assert first.result(_SECONDS) == expected
 
 
 def test_the_store_keeps_an_answer_back(mount):

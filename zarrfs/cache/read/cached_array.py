@@ -185,8 +185,6 @@ class CachedArray:
         Returns whether data that were handed out may be old: changes were found since the last
         call, or cannot be ruled out.
         """
-        changed = set(self.freshness.check())
-        if changed:
-            self._loads.drop_stored(changed, loading=True)
+        self.freshness.check(lambda changed: self._loads.drop_stored(set(changed), loading=True))
         before, self._reported_epoch = self._reported_epoch, self.freshness.epoch
         return before != self._reported_epoch

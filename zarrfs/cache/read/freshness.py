@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from threading import Lock
 
@@ -37,6 +37,7 @@ class Freshness:
         self._seen: dict[Index, Generation | None] = {}
         self._checked = time.monotonic()
         self._lock = Lock()
+        self._turn = Lock()
         # Differs from all epochs of an earlier object for the same array.
         self.epoch = self.foreign = next(_starts)
         self.changed_ns = 0
@@ -101,19 +102,26 @@ class Freshness:
             self.foreign += 1
             self.epoch += 1
 
-    def check(self) -> list[Index]:
-        """Bring `epoch` up to date; returns the stored objects that have changed. May block."""
+    def check(self, drop: Callable[[list[Index]], None]) -> None:
+        """Bring `epoch` up to date. May block; one thread at a time checks, others wait for it.
+
+        drop : called with the stored objects that have changed, if any. The check is over, and
+            `due` is false, only when `drop` has returned: a reader that opens a file before that
+            must not be served what is about to be dropped.
+        """
+        with self._turn:
+            if self.due():
+                self._check(drop)
+
+    def _check(self, drop: Callable[[list[Index]], None]) -> None:
         now = time.monotonic()
         with self._lock:
-            if now - self._checked < self._recheck:
-                return []
-            self._checked = now
             seen = dict(self._seen)
         if len(seen) > _MOST_CHECKED or not self._array.store.traits.near:
             # Asking the store for each object would take too long. Instead each chunk is checked
             # when it is used next, and data that were handed out count as out of date.
             self.expire()
-            return []
+            return
         # The states of other shards come from loads that have not ended.
         self._array.forget_others(seen)
         with self._lock:
@@ -123,12 +131,16 @@ class Freshness:
         changed = [stored for stored, state in seen.items() if self._state(stored) != state]
         if changed:
             self._array.forget(changed)
-            with self._lock:
-                for stored in changed:
-                    self._seen.pop(stored, None)
+            drop(changed)
+        with self._lock:
+            for stored in changed:
+                # A load may have seen the present state since.
+                if stored in self._seen and self._seen[stored] == seen[stored]:
+                    del self._seen[stored]
+            if changed:
                 self.foreign += 1
                 self._note_change()
-        return changed
+            self._checked = now
 
     def _state(self, stored: Index) -> Generation | None:
         try:
