@@ -427,7 +427,7 @@ class TestPages:
         """The kernel has both programs wait for the same pages, which may be old."""
         store = SlowStore(MemoryStore(plain(OLD)), 0)
         m = mount(store, recheck=0)
-        m.open("array.bin")
+        m.open("array.bin").close()
         first = m.open("array.bin")
         assert first.keep_cache
         reading = run(first.read_all)
@@ -436,5 +436,5 @@ class TestPages:
         assert not m.open("array.bin").keep_cache
         store.release.set()
         reading.result(_SECONDS)
-        m.open("array.bin")
+        m.open("array.bin").close()
         assert m.open("array.bin").keep_cache

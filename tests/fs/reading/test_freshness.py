@@ -78,11 +78,31 @@ def test_not_looked_for_before_it_is_time(mount, store):
 class TestKernelPages:
     def test_kept_while_nothing_changes(self, mount, store):
         m = mount(store, recheck=float("inf"))
-        assert not m.open("a/array.bin").keep_cache
+        m.read("a/array.bin")
         assert m.open("a/array.bin").keep_cache
-        assert not m.open("a/chunks/0").keep_cache
+        m.read("a/chunks/0")
         assert m.open("a/chunks/0").keep_cache
         assert m.open("a/array.bin").keep_cache
+
+    def test_not_kept_until_the_kernel_has_dropped_them(self, mount, store):
+        """A request through a handle shows that the kernel has the answer to the open."""
+        m = mount(store, recheck=float("inf"))
+        first, second = m.open("a/array.bin"), m.open("a/array.bin")
+        assert not first.keep_cache
+        assert not second.keep_cache
+        second.read(0, 1)
+        assert m.open("a/array.bin").keep_cache
+
+    def test_not_kept_if_what_was_dropped_is_old(self, mount, store):
+        m = mount(store, recheck=0)
+        old = m.open("a/array.bin")
+        m.read("a/chunks/0")
+        store._inner.put("a/c/0", data(10))
+        new = m.open("a/array.bin")
+        old.read(0, 1)
+        assert not m.open("a/array.bin").keep_cache
+        new.close()
+        assert m.open("a/array.bin").keep_cache == store.cheap_stat
 
     def test_kept_after_a_check_that_found_nothing(self, mount, store):
         m = mount(store, recheck=0)

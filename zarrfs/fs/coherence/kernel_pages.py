@@ -16,6 +16,11 @@ _NO_INODE = 0
 _MOST_EPOCHS = 1 << 16
 
 
+Epochs = tuple[int, list[tuple[int, int]]]
+"""The version of a file's header, and for each of its arrays the epoch, and how many changes from
+elsewhere that takes in."""
+
+
 class KernelCache(Protocol):
     """The kernel's cache of the mount."""
 
@@ -60,9 +65,9 @@ class KernelPages:
 
     def __init__(self) -> None:
         self.kernel: KernelCache = NoKernelCache()
-        # For each inode the version of its header, and for each of its arrays the epoch, and how
-        # many changes from elsewhere that takes in.
-        self._epochs: dict[int, tuple[int, list[tuple[int, int]]]] = {}
+        self._epochs: dict[int, Epochs] = {}
+        # The same for inodes whose pages the kernel drops when it gets the answer to an open.
+        self._opening: dict[int, Epochs] = {}
         # Inodes written through whose changes other files' pages may not show, by array.
         self._writers: WeakKeyDictionary[MountedNode, set[int]] = WeakKeyDictionary()
 
@@ -72,22 +77,36 @@ class KernelPages:
         arrays : those whose elements it has.
         version : of its header.
 
-        They are not if other files were written to and the pages have not been dropped since.
+        They are not if other files were written to and the pages have not been dropped since. The
+        kernel then drops them when it gets the answer, which may be after the answer to another
+        open. So no open keeps pages before `used` is called.
         """
-        epoch = version, [_epoch(array) for array in arrays]
-        current = self._epochs.get(inode) == epoch and all(
+        epoch = epochs_of(arrays, version)
+        if self._epochs.get(inode) == epoch and all(
             self._writers.get(array, set()) <= {inode} for array in arrays
-        )
-        if len(self._epochs) >= _MOST_EPOCHS:
-            self._epochs.clear()
-        self._epochs[inode] = epoch
-        return current
+        ):
+            return True
+        for epochs in (self._epochs, self._opening):
+            if len(epochs) >= _MOST_EPOCHS:
+                epochs.clear()
+        self._epochs.pop(inode, None)
+        self._opening[inode] = epoch
+        return False
+
+    def used(self, inode: int, epoch: Epochs) -> None:
+        """A program uses a handle, so the kernel has dropped the pages that it had at the open.
+
+        epoch : at the open.
+        """
+        if self._opening.get(inode) == epoch:
+            self._epochs[inode] = self._opening.pop(inode)
 
     def forget(self, inodes: Iterable[int]) -> None:
         """Nothing that the kernel has can be relied on; ``inodes`` beside those with pages."""
         for inode in {*inodes, *self._epochs}:
             self.kernel.drop(inode)
         self._epochs.clear()
+        self._opening.clear()
 
     def unknown(self, inodes: Iterable[int]) -> None:
         """Nobody knows the present state of these files: the kernel has to ask."""
@@ -108,6 +127,7 @@ class KernelPages:
     def outdated(self, inode: int) -> None:
         """The next open of a file must not use the kernel's present pages."""
         self._epochs.pop(inode, None)
+        self._opening.pop(inode, None)
 
     def removed(self, inode: int, array: MountedArray) -> None:
         """A file was removed, so what it holds now is nothing that the kernel wrote."""
@@ -143,6 +163,11 @@ class KernelPages:
         """A handle is closed: later writes of a mapping through it report to no program."""
         if inode in self._writers.get(array, ()):
             self.stored(array, open_places)
+
+
+def epochs_of(arrays: Sequence[MountedArray], version: int) -> Epochs:
+    """The present state of the data of a file with these arrays and this version of its header."""
+    return version, [_epoch(array) for array in arrays]
 
 
 def _epoch(node: MountedArray) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from zarrfs.errors import (
 )
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.coherence.array_pages import ArrayPages
-from zarrfs.fs.coherence.kernel_pages import KernelPages
+from zarrfs.fs.coherence.kernel_pages import Epochs, KernelPages, epochs_of
 from zarrfs.fs.coherence.open_places import OpenPlaces
 from zarrfs.fs.coherence.refused_pages import RefusedPages, looks_like_pages
 from zarrfs.fs.files.contents import Contents
@@ -47,6 +47,7 @@ class _Handle:
     storing : of the node, where it may be written to through this handle.
     arrays : whose elements the file has.
     pages : of each array, where its elements may be written to through any file.
+    unused : what the file had at the open, until the first request, if the kernel then drops pages.
     """
 
     place: Place
@@ -58,6 +59,7 @@ class _Handle:
     mapped: bool
     storing: Storing | None
     pages: tuple[ArrayPages, ...]
+    unused: Epochs | None = None
 
 
 class OpenFiles:
@@ -160,6 +162,8 @@ class OpenFiles:
         )
         self.places.opened(place, arrays, writable=storing is not None)
         keep_cache = bool(arrays) and self._pages.opened(place.inode, arrays, version)
+        if arrays and not keep_cache and not direct:
+            self._handles[handle].unused = epochs_of(arrays, version)
         return OpenFile(handle, keep_cache, direct)
 
     async def truncate(self, place: Place, size: int) -> bool:
@@ -196,6 +200,8 @@ class OpenFiles:
             opened = self._handles[handle]
         except KeyError:
             raise BadHandle(str(handle)) from None
+        if opened.unused is not None:
+            self._note_use(opened)
         for pages in opened.pages:
             if pages.must_wait(opened.place):
                 await pages.wait_to_read()
@@ -216,6 +222,11 @@ class OpenFiles:
         stats.read_bytes += len(data)
         return data
 
+    def _note_use(self, opened: _Handle) -> None:
+        if opened.unused is not None:
+            self._pages.used(opened.place.inode, opened.unused)
+            opened.unused = None
+
     async def _wait_for(self, view: View, offset: int, size: int) -> Data:
         ask = partial(view.read, offset, size)
         data: Data | ChunkError = await self._answers.wait(ask)
@@ -231,6 +242,7 @@ class OpenFiles:
         """
         if (closed := self._handles.pop(handle, None)) is None:
             return
+        self._note_use(closed)
         self.places.closed(closed.place, closed.arrays, writable=closed.storing is not None)
         closed.view.close()
         if not closed.direct:
@@ -258,6 +270,7 @@ class OpenFiles:
             raise BadHandle(str(handle)) from None
         if opened.storing is None:
             raise BadHandle(str(handle))
+        self._note_use(opened)
         inode = opened.place.inode
         at = End() if opened.append else offset
         try:
