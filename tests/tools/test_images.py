@@ -135,7 +135,12 @@ def test_gdal_writes_a_map(tmp_path, mounted):
     shape = tmp_path / "shape.json"
     ring = [[500000, 5000000], [500100, 5000000], [500100, 4999900], [500000, 4999900],
             [500000, 5000000]]  # fmt: skip
-    shape.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    polygon = {"type": "Polygon", "coordinates": [ring]}
+    shape.write_text(json.dumps({
+        "type": "FeatureCollection",
+        "crs": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::32633"}},
+        "features": [{"type": "Feature", "properties": {}, "geometry": polygon}],
+    }))  # fmt: skip
     run("gdal_rasterize", "-q", "-burn", "7", shape, mount / "m" / "image.tif")
     level[:10, :10] = 7
     read = np.fromfile(mount / "m" / "r10m" / "array.bin", "<u2").reshape(level.shape)

@@ -52,6 +52,7 @@ def test_every_array_is_a_dataset(weather, mount, config):
     m = mount(path, views=VIEWS, **config)
     assert m.ls()[0] == "group.h5"
     data = m.read("group.h5")
+    assert mount(path, views=("group.nc",), **config).read("group.nc") == data
     assert len(data) == m.stat("group.h5").size
     with h5py.File(io.BytesIO(data)) as file:
         for name, values in expected.items():

@@ -96,6 +96,10 @@ GROUP_FORMATS: Mapping[str, GroupRow] = {
         f"{_PYRAMID}:OME", "image.ome.tif", True, "Bio-Formats, tifffile, QuPath, openslide, vips"
     ),
     "image.tif": GroupRow(f"{_PYRAMID}:GEO", "image.tif", True, "GDAL, QGIS, rasterio"),
+    # The same file under the name by which GDAL and Panoply choose netCDF.
+    "group.nc": GroupRow(
+        "zarrfs.views.headers.hdf5.group:GROUP", "group.nc", False, "netCDF, GDAL, Panoply"
+    ),
 }
 """By the name of the file, in the order of their numbers, as `FORMATS`."""
 
