@@ -16,7 +16,7 @@ from zarrfs.views.headers.form import Form, Inexpressible
 DATA = np.arange(3 * 5 * 7, dtype="u2").reshape(3, 5, 7) * 500
 HEADERS = ("array.nhdr", "array.mhd", "array.bin.hdr", "array.vrt", "array.xmf")
 FILES = ("array.npy", "array.h5", "array.nc", "array.tif", "array.nii", "array.nrrd", "array.mha",
-         "array.fits", "array.mrc", "array.safetensors")  # fmt: skip
+         "array.fits", "array.mrc", "array.safetensors", "array.chunked.h5")  # fmt: skip
 BIG = ("array.fits",)
 STEPS = [{"type": "scale", "scale": [3, 4]}]
 
