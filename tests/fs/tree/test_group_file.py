@@ -61,7 +61,7 @@ def test_every_array_is_a_dataset(weather, mount, config):
             )
         assert file.attrs["zarrfs_left_out"] == b"names, when"
         assert file.attrs["title"] == b"Wetter"
-        assert set(file) == {*expected, "time", "lat_7"}
+        assert set(file) == {*expected, "time", "lat_7", "plain_dim_0", "plain_dim_1"}
     # Requests that end anywhere.
     for request in (977, 4096):
         assert m.read("group.h5", request) == data
@@ -72,7 +72,7 @@ def test_programs_for_netcdf_find_dimensions_and_coordinates(weather, mount, tmp
     (tmp_path / "g.nc").write_bytes(mount(path, views=VIEWS).read("group.h5"))
     with netCDF4.Dataset(tmp_path / "g.nc") as file:
         assert {name: len(d) for name, d in file.dimensions.items() if "phony" not in name} == {
-            "lat": 11, "lon": 13, "time": 5, "lat_7": 7,
+            "lat": 11, "lon": 13, "time": 5, "lat_7": 7, "plain_dim_0": 2, "plain_dim_1": 3,
         }  # fmt: skip
         assert file["t2m"].dimensions == ("time", "lat", "lon")
         assert file["rain"].dimensions == ("lat", "lon")
