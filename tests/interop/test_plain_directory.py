@@ -139,6 +139,8 @@ def test_a_store_that_cannot_be_opened_says_so_and_no_other_suffers(data, mount)
         assert b"no references to its chunks can be made" in m.read("broken.nc/zarrfs-note.txt")
         with pytest.raises(EntryNotFound):
             m.stat("broken.nc/zarr.json")
+        with pytest.raises(StoreError, match="no references to its chunks can be made"):
+            m.stat("broken.nc/an_array")
     # Some take minutes to fail.
     assert asked == ["broken.nc"]
     assert [key for key, _ in m.errors()] == ["broken.nc"]

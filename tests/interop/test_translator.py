@@ -108,6 +108,8 @@ def test_other_files_do_not_wait_for_it(slow, mount_daemon):
     assert listed == ["zarrfs-note.txt"]
     note = (daemon.path / "slow.h5/zarrfs-note.txt").read_text()
     assert "not found within 8 s" in note
+    with pytest.raises(OSError, match="Input/output error"):
+        (daemon.path / "slow.h5/x/array.bin").read_bytes()
     assert gone(pid)
 
 

@@ -22,6 +22,7 @@ from zarrfs.errors import (
     ZarrfsError,
     reason_of,
 )
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
 from zarrfs.fs.loop.threads import Threads
@@ -64,7 +65,7 @@ class Directories:
         self._names = 0
 
     async def child(self, parent: Place, name: str) -> Place:
-        """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory."""
+        """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory, StoreError."""
         if not stat.is_directory(parent):
             raise NotADirectory(f"inode {parent.inode}")
         parent = await self._entered(parent)
@@ -80,6 +81,11 @@ class Directories:
         if isinstance(parent.node, MountedArray):
             return _stored_key(parent, parent.node, name)
         if parent.local != Local.DIRECTORY or not parent.node.is_group:
+            node = parent.node.node
+            reason = None if node.metadata is not None or node.documents else node.problem
+            if reason is not None and name not in DOCUMENT_NAMES:
+                # Nobody knows which arrays a file has that could not be opened.
+                raise StoreError(node.path, reason)
             if parent.node.node.metadata is None and _KEY.fullmatch(name):
                 # A library would take it for a chunk never written.
                 raise Unsupported(f"{name}: stored objects of this node are not shown")
