@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -286,3 +287,15 @@ def test_levels(tmp_path):
     assert info(tmp_path / "g", "--depth", 2) == whole
     one = in_process("ls", tmp_path / "g").stdout
     assert one == info(tmp_path / "g", "--depth=1") == whole[: whole.rindex("\n", 0, -1) + 1]
+
+
+def test_a_hierarchy_deeper_than_python_calls(tmp_path, monkeypatch):
+    levels = sys.getrecursionlimit() + 200
+    monkeypatch.chdir(tmp_path)
+    for _ in range(levels):
+        Path("zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+        os.mkdir("a")
+        os.chdir("a")
+    done = run_zarrfs("ls", "--json", "--depth", str(levels), "--nodes", str(levels), str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "a/" * (levels - 2) + "a" in done.stdout

@@ -126,7 +126,7 @@ def _group(
     levels = math.inf if options.depth is None else options.depth
     nodes: list[tuple[int, Node]] = []
     try:
-        nodes = list(islice(_below(hierarchy, node.path, 1, levels), most + 1))
+        nodes = list(islice(_below(hierarchy, node.path, levels), most + 1))
     except StoreListingUnsupported:
         problem = "the store cannot list what is below"
     except StoreError as error:
@@ -134,14 +134,22 @@ def _group(
     return GroupInfo(node.path, metadata, tuple(nodes[:most]), len(nodes) <= most, problem)
 
 
-def _below(
-    hierarchy: Hierarchy, path: str, depth: int, levels: float
-) -> Iterator[tuple[int, Node]]:
-    for name in hierarchy.children(path):
-        if (node := hierarchy.listed(join(path, name))) is not None:
-            yield depth, node
-            if isinstance(node.metadata, GroupMetadata) and depth < levels:
-                yield from _below(hierarchy, node.path, depth + 1, levels)
+def _below(hierarchy: Hierarchy, path: str, levels: float) -> Iterator[tuple[int, Node]]:
+    # No function that calls itself: a directory may be deeper than Python's limit.
+    stack = [iter(hierarchy.children(path))]
+    paths = [path]
+    while stack:
+        for name in stack[-1]:
+            if (node := hierarchy.listed(join(paths[-1], name))) is None:
+                continue
+            yield len(stack), node
+            if isinstance(node.metadata, GroupMetadata) and len(stack) < levels:
+                stack.append(iter(hierarchy.children(node.path)))
+                paths.append(node.path)
+                break
+        else:
+            stack.pop()
+            paths.pop()
 
 
 def _array(store: Store, node: Node, cells: tuple[int, int]) -> ArrayInfo:
