@@ -116,6 +116,16 @@ def test_growing_and_shrinking_by_billions_of_chunks_is_cheap(tmp_path, separato
     )
 
 
+def test_whoever_asks_is_told_how_many_objects_are_cleared():
+    document = array_document((2000,), (1,), fill_value=FILL)
+    objects = {f"c/{number}": b"\1\0" for number in range(2000)}
+    told: list[int] = []
+    Resize(
+        WriteStore({"zarr.json": document, **objects}), "", (1,), ResizeConfig(cleared=told.append)
+    ).run()
+    assert told == list(range(1, 2000))
+
+
 @pytest.mark.parametrize("shards", [None, (4, 4)])
 def test_what_others_left_beyond_the_end_is_cleared_before_it_comes_in(tmp_path, shards):
     data = make(tmp_path, (8, 8), (2, 2), shards=shards)
