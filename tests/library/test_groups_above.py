@@ -91,6 +91,20 @@ def test_an_array_has_the_coordinates_beside_it(zarr_format, tmp_path, mounted):
             xarray.testing.assert_identical(opened, dataset)
 
 
+def test_coordinates_grow_with_their_array(tmp_path, mounted):
+    xarray = pytest.importorskip("xarray")
+    source = tmp_path / "g.zarr"
+    for start in (0, 3):
+        times = xarray.DataArray(np.arange(start, start + 3), dims="t", attrs={"units": "s"})
+        part = xarray.Dataset({"r": ("t", np.zeros(3))}, {"t": times})
+        part.to_zarr(source, consolidated=False, append_dim="t" if start else None)
+        if not start:
+            mount = mounted(source, "views=nc", "recheck_metadata=0")
+            assert (mount / "t" / "array.nc").exists()
+        with xarray.open_dataset(mount / "r" / "array.nc", engine="netcdf4") as found:
+            assert found["t"].values.tolist() == list(range(start + 3))
+
+
 def test_an_array_has_the_grid_mapping_beside_it(tmp_path):
     group = zarr.create_group(tmp_path / "g.zarr")
     group.create_array("crs", shape=(), dtype="i4", attributes=UTM)

@@ -171,11 +171,26 @@ class NodeOpener:
         found: dict[str, Neighbour] = {}
         for name in names:
             path = join(group, name)
-            if path not in kept:
-                kept[path] = now, read_neighbours(self._store, self._node, group, [name])
-            found |= kept[path][1]
+            beside = kept.get(path)
+            # Another writer may have made it longer, with the array that asks.
+            if beside is None or not self._is_shape_of(beside[1], path):
+                beside = now, read_neighbours(self._store, self._node, group, [name])
+                kept[path] = beside
+            found |= beside[1]
         self._neighbours = dict(list(kept.items())[-_MOST_KEPT:])
         return found
+
+    def _is_shape_of(self, kept: Neighbours, path: str) -> bool:
+        """Whether an array has the shape that was kept. A remote store is not asked."""
+        if not self._store.traits.near:
+            return True
+        try:
+            node = self._node(path)
+        except ZarrfsError:
+            return True
+        metadata = None if node is None else node.metadata
+        shapes = [one.metadata.shape for one in kept.values()]
+        return shapes == ([metadata.shape] if isinstance(metadata, ArrayMetadata) else [])
 
     def _above_source(self, path: str, names: Callable[[Groups], Sequence[str]]) -> GroupsAbove:
         """The groups above the source, found once for all that lie in it.

@@ -449,8 +449,11 @@ class Tree:
         return {} if metadata is None else metadata.attributes
 
     def _node(self, path: str) -> Node | None:
-        """The node of a path; None if there is none. Blocks. Raises ZarrfsError."""
-        known = self.nodes.peek(path)
+        """The node of a path; None if there is none. Blocks. Raises ZarrfsError.
+
+        A local store is asked again: a writer may have made several arrays longer.
+        """
+        known = None if self.store.traits.near else self.nodes.peek(path)
         return self._hierarchy.listed(path) if known is None else known.node
 
 
