@@ -29,8 +29,8 @@ from tests.soak import TIMES
 
 pytestmark = pytest.mark.timeout(120)
 
-CHANGES = 4 * TIMES
-VALUES = 64
+CHANGES = 3 * TIMES
+VALUES = 16
 READERS = 2
 SLOW = [GzipCodec(level=9)]
 
