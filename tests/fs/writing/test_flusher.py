@@ -69,9 +69,9 @@ def test_a_bug_while_storing_fails_fsync_and_loses_nothing(opened, store, operat
 
     store.before = bug
     for _ in range(2):
-        with pytest.raises(ChunkError, match="ZeroDivisionError"):
+        with pytest.raises(ChunkError, match=r"c/.* failed: it is damaged"):
             file.fsync()
-    with pytest.raises(ChunkError, match="ZeroDivisionError"):
+    with pytest.raises(ChunkError, match=r"c/.* failed: it is damaged"):
         file.flush()
     assert mount.write_back.dirty_bytes
     assert stored(opened, store) == before
