@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from weakref import WeakKeyDictionary
@@ -15,15 +14,15 @@ from zarrfs.errors import (
     ChunkError,
     FileTooLarge,
     NotPermitted,
-    StoreConflict,
     ZarrfsError,
 )
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.coherence.array_pages import ArrayPages
-from zarrfs.fs.coherence.kernel_pages import Epochs, KernelPages, epochs_of
+from zarrfs.fs.coherence.kernel_pages import KernelPages, epochs_of
 from zarrfs.fs.coherence.open_places import OpenPlaces
 from zarrfs.fs.coherence.refused_pages import RefusedPages, looks_like_pages
 from zarrfs.fs.files.contents import Contents
+from zarrfs.fs.files.handle import Handle
 from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
@@ -35,31 +34,6 @@ from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
 from zarrfs.views.tiles.gathered import GatheredView
 from zarrfs.views.view import Data, View, WritableView
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class _Handle:
-    """
-    direct : whether the kernel keeps no pages of what is read and written.
-    append : whether everything is written behind the end.
-    sync : whether each write is to be stored when it returns, and the kernel does not ask for that.
-    mapped : whether the file may be mapped and changed there through this handle.
-    storing : of the node, where it may be written to through this handle.
-    arrays : whose elements the file has.
-    pages : of each array, where its elements may be written to through any file.
-    unused : what the file had at the open, until the first request, if the kernel then drops pages.
-    """
-
-    place: Place
-    view: WritableView
-    arrays: tuple[MountedArray, ...]
-    direct: bool
-    append: bool
-    sync: bool
-    mapped: bool
-    storing: Storing | None
-    pages: tuple[ArrayPages, ...]
-    unused: Epochs | None = None
 
 
 class OpenFiles:
@@ -93,7 +67,7 @@ class OpenFiles:
         # Pages given beside a writer's could overwrite what it wrote.
         self._pushed = PushedChunks(pages) if read_only else None
         self._after_reply = after_reply
-        self._handles: dict[int, _Handle] = {}
+        self._handles: dict[int, Handle] = {}
         self.places = OpenPlaces()
         self._contents = Contents(threads, pages, self.places, content)
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
@@ -157,7 +131,7 @@ class OpenFiles:
         storing = self._storing_of(place) if write else None
         handle = next(self._next_handle)
         mapped = read and write and not direct
-        self._handles[handle] = _Handle(
+        self._handles[handle] = Handle(
             place, view, arrays, direct, append, sync and direct, mapped, storing, pages
         )
         self.places.opened(place, arrays, writable=storing is not None)
@@ -205,7 +179,7 @@ class OpenFiles:
         for pages in opened.pages:
             if pages.must_wait(opened.place):
                 await pages.wait_to_read()
-        _check_current(opened)
+        opened.check_current()
         view = opened.view
         data = view.read_now(offset, size)
         if missed := data is None:
@@ -222,7 +196,7 @@ class OpenFiles:
         stats.read_bytes += len(data)
         return data
 
-    def _note_use(self, opened: _Handle) -> None:
+    def _note_use(self, opened: Handle) -> None:
         if opened.unused is not None:
             self._pages.used(opened.place.inode, opened.unused)
             opened.unused = None
@@ -299,7 +273,7 @@ class OpenFiles:
             await self.fsync(handle)
         return written
 
-    def _note_refused(self, opened: _Handle, offset: int, length: int, error: ZarrfsError) -> None:
+    def _note_refused(self, opened: Handle, offset: int, length: int, error: ZarrfsError) -> None:
         """Remember a write that failed, where it may have been pages of a mapping."""
         beyond = isinstance(error, FileTooLarge)
         if opened.mapped and not beyond and looks_like_pages(offset, length, opened.view.size):
@@ -309,7 +283,7 @@ class OpenFiles:
             self._refused.refused(opened.place.inode, offset, offset + length, error)
 
     async def _write_gathered(
-        self, opened: _Handle, view: GatheredView, offset: int, data: Data
+        self, opened: Handle, view: GatheredView, offset: int, data: Data
     ) -> int:
         """Write the part of each array past the pages of that array's files."""
         data = memoryview(data)
@@ -324,8 +298,8 @@ class OpenFiles:
                 done += await opened.pages[number].write_past(opened.place, write)
         return done
 
-    async def _write(self, opened: _Handle, at: int | End, data: Data) -> int:
-        _check_current(opened)
+    async def _write(self, opened: Handle, at: int | End, data: Data) -> int:
+        opened.check_current()
         place, view = opened.place, opened.view
         array, node = growing(place), place.node
         data = memoryview(data)
@@ -375,7 +349,7 @@ class OpenFiles:
         await self._storing_of(opened.place).sync(opened.place.inode, store)
         await self._settled(opened)
 
-    async def _settled(self, opened: _Handle) -> None:
+    async def _settled(self, opened: Handle) -> None:
         """Return when the kernel has no older pages of other files of the arrays.
 
         Raises ZarrfsError if pages of the file itself were refused.
@@ -416,9 +390,3 @@ class OpenFiles:
             writers = self._pages.stored(node, self.places.of(node))
             if resized is not None:
                 self._resizing.stored(resized, place, writers)
-
-
-def _check_current(opened: _Handle) -> None:
-    for node in (opened.place.node, *opened.arrays):
-        if node.superseded:
-            raise StoreConflict(node.node.path, "has other metadata now: open the file again")
