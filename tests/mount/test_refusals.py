@@ -187,7 +187,9 @@ def test_log_file_that_cannot_be_written(refuse, source, mount_point, tmp_path):
 
 
 def test_missing_argument(refuse):
-    refuse(says=r"Missing argument 'SOURCE'\. \(see zarrfs mount --help\)", status=2)
+    refuse(
+        says=r"Missing argument 'SOURCE… \[MOUNTPOINT\]'\. \(see zarrfs mount --help\)", status=2
+    )
 
 
 def test_secrets_stay_secret(refuse, mount_point):

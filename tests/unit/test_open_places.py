@@ -11,20 +11,20 @@ from zarrfs.fs.nodes.place import Place
 def test_a_place_is_open_as_long_as_one_of_its_handles():
     places, node, other = OpenPlaces(), Mock(), Mock()
     first, second, third = Place(node, 10, 1), Place(node, 10, 2), Place(other, 20, 1)
-    places.opened(first, writable=False)
-    places.opened(first, writable=True)
-    places.opened(second, writable=True)
-    places.opened(third, writable=False)
+    places.opened(first, (), writable=False)
+    places.opened(first, (), writable=True)
+    places.opened(second, (), writable=True)
+    places.opened(third, (), writable=False)
     assert set(places.of(node)) == {first, second}
     assert set(places.of(other)) == {third}
     assert set(places.writable_inodes) == {11, 12}
-    places.closed(first, writable=True)
+    places.closed(first, (), writable=True)
     assert set(places.of(node)) == {first, second}
     assert set(places.writable_inodes) == {12}
-    places.closed(first, writable=False)
+    places.closed(first, (), writable=False)
     assert set(places.of(node)) == {second}
-    places.closed(second, writable=True)
-    places.closed(third, writable=False)
+    places.closed(second, (), writable=True)
+    places.closed(third, (), writable=False)
     assert not set(places.of(node)) | set(places.of(other)) | set(places.writable_inodes)
 
 
@@ -32,7 +32,7 @@ def test_a_node_of_which_nothing_is_open_is_not_kept():
     places, node = OpenPlaces(), Mock()
     place = Place(node, 10, 1)
     for _ in range(2):
-        places.opened(place, writable=True)
-        places.closed(place, writable=True)
+        places.opened(place, (), writable=True)
+        places.closed(place, (), writable=True)
     assert not places._by_node
     assert not places._writable

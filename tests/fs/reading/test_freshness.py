@@ -102,7 +102,7 @@ class TestKernelPages:
         old.read(0, 1)
         assert not m.open("a/array.bin").keep_cache
         new.close()
-        assert m.open("a/array.bin").keep_cache == store.cheap_stat
+        assert m.open("a/array.bin").keep_cache == store.traits.near
 
     def test_kept_after_a_check_that_found_nothing(self, mount, store):
         m = mount(store, recheck=0)
