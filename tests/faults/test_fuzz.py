@@ -9,14 +9,14 @@ from tests.fuzz.run import TARGETS, Cases, run_apart
 pytestmark = pytest.mark.timeout(300)
 
 COUNTS = {
-    "streams": 20_000,
-    "documents": 2_000,
+    "streams": 8_000,
+    "documents": 1_000,
     "isolated": 1_000,
-    "shards": 2_000,
-    "texts": 5_000,
+    "shards": 1_000,
+    "texts": 2_000,
     "archives": 300,
-    "replies": 100,
-    "journals": 2_000,
+    "replies": 30,
+    "journals": 500,
     "caches": 300,
     "icechunk": 30,
     "parquet": 10,
