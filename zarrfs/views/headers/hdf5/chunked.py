@@ -101,9 +101,10 @@ class _Tree(NamedTuple):
         nodes["head"], nodes["type"], nodes["level"] = b"TREE", 1, level
         nodes["used"] = np.minimum(_CHILDREN, below - numbers * _CHILDREN)
         here = start + numbers * kind.itemsize
-        last = self.levels[level] - 1
-        nodes["left"] = np.where(numbers > 0, here - kind.itemsize, UNDEFINED)
-        nodes["right"] = np.where(numbers < last, here + kind.itemsize, UNDEFINED)
+        inside = numbers < self.levels[level] - 1
+        nodes["left"] = nodes["right"] = np.uint64(UNDEFINED)
+        nodes["left"][numbers > 0] = (here - kind.itemsize)[numbers > 0]
+        nodes["right"][inside] = (here + kind.itemsize)[inside]
         child = numbers[:, None] * _CHILDREN + np.arange(_CHILDREN + 1)
         # A key is the place of the first chunk of its child; the last one is beyond all chunks.
         chunk = np.minimum(child * _CHILDREN**level, total)
