@@ -19,7 +19,7 @@ MODULES = (
     "zarrfs/cache/write/",
     "zarrfs/fs/files/",
     "zarrfs/fs/replay.py",
-    "zarrfs/store/local/local_writer.py",
+    "zarrfs/store/local/writing/local_writer.py",
     "zarrfs/store/local/scratch.py",
 )
 

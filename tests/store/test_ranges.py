@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
-from zarrfs.store.remote.assemble import Piece, cut
+from zarrfs.store.remote.ranges.assemble import Piece, cut
 from zarrfs.store.remote.requests import BadReply
 
 SPANS = st.lists(

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.daemon.any_directory import guard, holds_others
 from zarrfs.daemon.hung_mount import free_connection, serialized
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
+from zarrfs.daemon.source.any_directory import guard, holds_others
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fuse.connection import Connection

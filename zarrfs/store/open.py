@@ -24,7 +24,7 @@ from zarrfs.store.base import Store
 from zarrfs.store.foreign.kinds import ZIP_ENDINGS, is_parquet_references, kind_of
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.local.outward_links import check_links
-from zarrfs.store.local.write_out import sync_file_system
+from zarrfs.store.local.writing.write_out import sync_file_system
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.icechunk.links import Link, Version, link_of
 from zarrfs.store.remote.requests import RequestConfig

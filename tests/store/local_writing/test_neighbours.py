@@ -19,8 +19,8 @@ from zarrfs.errors import (
     StoreTimeout,
 )
 from zarrfs.store.base import ANY, Conditional
-from zarrfs.store.local import local_writer
 from zarrfs.store.local.local import LocalStore
+from zarrfs.store.local.writing import local_writer
 
 pytestmark = pytest.mark.timeout(60)
 

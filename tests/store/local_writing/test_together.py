@@ -15,8 +15,8 @@ import pytest
 from tests.store.local_writing.trees import NEW, OLD, objects
 from zarrfs.errors import StoreConflict, StoreError, StoreFull, StoreTimeout
 from zarrfs.store.base import ANY, ObjectInfo, Put
-from zarrfs.store.local import local_writer
 from zarrfs.store.local.local import LocalStore
+from zarrfs.store.local.writing import local_writer
 
 pytestmark = pytest.mark.timeout(60)
 

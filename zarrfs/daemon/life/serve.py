@@ -19,9 +19,6 @@ import trio
 from zarrfs import __version__
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.groups_above import groups_above
-from zarrfs.daemon.any_directory import with_found_stores
-from zarrfs.daemon.disjoint import check_disjoint
-from zarrfs.daemon.disk_cache import keep_on_disk
 from zarrfs.daemon.life.control_socket import ControlSocket
 from zarrfs.daemon.life.drain import Drain, DrainConfig
 from zarrfs.daemon.life.end_report import EndReport
@@ -29,9 +26,12 @@ from zarrfs.daemon.life.hooks import Hooks, dump
 from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
 from zarrfs.daemon.options.configs import Configs, configs, store_config
 from zarrfs.daemon.options.options import MountOptions
-from zarrfs.daemon.overlay import overlaid
 from zarrfs.daemon.own_mount_point import mount_name, remove_mount_point
 from zarrfs.daemon.request import MountRequest
+from zarrfs.daemon.source.any_directory import with_found_stores
+from zarrfs.daemon.source.disjoint import check_disjoint
+from zarrfs.daemon.source.disk_cache import keep_on_disk
+from zarrfs.daemon.source.overlay import overlaid
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.system.service_manager import ServiceManager

@@ -41,7 +41,7 @@ from zarrfs.store.base import (
 from zarrfs.store.redact import Redactor, shown_url
 from zarrfs.store.remote.foreign_errors import converted
 from zarrfs.store.remote.option_names import option_names, unknown_option, without_public
-from zarrfs.store.remote.ranged_reader import RangedReader
+from zarrfs.store.remote.ranges.ranged_reader import RangedReader
 from zarrfs.store.remote.readers import locate
 from zarrfs.store.remote.requests import (
     NotAsExpected,

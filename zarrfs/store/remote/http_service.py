@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.remote.http_obstore import HttpObjects
 from zarrfs.store.remote.obstore_objects import NotServed
-from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import BadReply, ListingUnsupported, RequestConfig, ServiceError
 
 _GONE = (404, 410)

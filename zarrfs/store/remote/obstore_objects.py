@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from zarrfs.store.base import ByteRange, Data, ObjectInfo
 from zarrfs.store.remote.quiet import quiet
-from zarrfs.store.remote.ranged_reader import Part, RangeNotSatisfiable, Reply
+from zarrfs.store.remote.ranges.ranged_reader import Part, RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import ServiceError, ServiceMissing
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class ObstoreObjects:
         return self._described(result.meta)
 
     async def get(self, key: str, wanted: ByteRange, etag: str | None = None) -> Reply:
-        """Raises as `zarrfs.store.remote.ranged_reader.Service` does, and `NotServed`.
+        """Raises as `zarrfs.store.remote.ranges.ranged_reader.Service` does, and `NotServed`.
 
         etag : of the state that the object must be in; otherwise status 412 is raised.
         """

@@ -18,8 +18,8 @@ from typing import Any
 from zarrfs.foreign import FSSPEC_CAT_FILE
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
-from zarrfs.store.remote.assemble import Piece, cut
-from zarrfs.store.remote.repeats import Repeats
+from zarrfs.store.remote.ranges.assemble import Piece, cut
+from zarrfs.store.remote.ranges.repeats import Repeats
 from zarrfs.store.remote.requests import (
     BrokenReply,
     ObjectChanged,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
-from zarrfs.store.local.object_locks import ObjectLocks
+from zarrfs.store.local.writing.object_locks import ObjectLocks
 from zarrfs.store.remote.plain_reader import PlainReader, describe
 from zarrfs.store.remote.requests import NotAsExpected, TooLarge
 

@@ -23,7 +23,7 @@ from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.icechunk.links import Link, link_of
 from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.plain_writer import PlainWriter
-from zarrfs.store.remote.ranged_reader import RangedReader
+from zarrfs.store.remote.ranges.ranged_reader import RangedReader
 from zarrfs.store.remote.requests import Reader, RequestConfig, Writer
 from zarrfs.store.remote.s3.s3_service import S3Service
 from zarrfs.store.remote.s3.s3_writer import S3Writer

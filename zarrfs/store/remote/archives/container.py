@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from zarrfs.store.base import ByteRange, ObjectInfo
-from zarrfs.store.remote.ranged_reader import RangedReader
+from zarrfs.store.remote.ranges.ranged_reader import RangedReader
 from zarrfs.store.remote.requests import ObjectChanged
 
 # Bytes of a table of contents that are fetched together: longer than most headers of a tar file.

@@ -16,7 +16,7 @@ from zarrfs.store.remote.archives.damage import lasting
 from zarrfs.store.remote.archives.tar_members import TarMembers
 from zarrfs.store.remote.archives.zip_members import ZipMembers
 from zarrfs.store.remote.filesystems import inner_link, open_filesystem
-from zarrfs.store.remote.ranged_reader import RangedReader
+from zarrfs.store.remote.ranges.ranged_reader import RangedReader
 
 KINDS = ("zip", "tar")
 """Protocols whose members are read here; all other kinds of archive are refused."""

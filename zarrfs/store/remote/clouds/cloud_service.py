@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zarrfs.store.base import ByteRange, Data, Generation, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects, failure
-from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import BadReply, ObjectChanged, RequestConfig, ServiceError
 
 if TYPE_CHECKING:

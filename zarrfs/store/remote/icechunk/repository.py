@@ -19,7 +19,7 @@ from zarrfs.store.remote.icechunk.metadata_files import (
     MetadataFiles,
     RemoteFiles,
 )
-from zarrfs.store.remote.ranged_reader import RangedReader
+from zarrfs.store.remote.ranges.ranged_reader import RangedReader
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.remote.s3.s3_obstore import bucket_settings
 from zarrfs.store.remote.s3.s3_service import S3Service

@@ -15,7 +15,7 @@ from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.icechunk.failures import failure, first_line, is_panic
 from zarrfs.store.remote.icechunk.repository import Snapshot
 from zarrfs.store.remote.quiet import quiet
-from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import BadReply
 
 _T = TypeVar("_T")

@@ -17,7 +17,7 @@ from zarrfs.store.base import ByteRange, Data, Generation, ObjectInfo
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.http_service import parse_content_range, range_header
 from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
-from zarrfs.store.remote.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.remote.s3.s3_obstore import obstore_for
 

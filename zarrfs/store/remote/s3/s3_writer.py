@@ -24,10 +24,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
-from zarrfs.store.local.object_locks import ObjectLocks
 from zarrfs.store.local.scratch import RESERVED
+from zarrfs.store.local.writing.object_locks import ObjectLocks
 from zarrfs.store.remote.foreign_errors import s3_code
-from zarrfs.store.remote.repeats import Repeats
+from zarrfs.store.remote.ranges.repeats import Repeats
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterable
 
-from zarrfs.daemon.disjoint import check_disjoint
+from zarrfs.daemon.source.disjoint import check_disjoint
 from zarrfs.errors import UsageError
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.store.base import Store

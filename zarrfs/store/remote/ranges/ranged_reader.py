@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
-from zarrfs.store.remote.assemble import Piece, cut
 from zarrfs.store.remote.foreign_errors import is_busy
-from zarrfs.store.remote.repeats import Repeats
+from zarrfs.store.remote.ranges.assemble import Piece, cut
+from zarrfs.store.remote.ranges.repeats import Repeats
+from zarrfs.store.remote.ranges.window import Window
 from zarrfs.store.remote.requests import (
     BadReply,
     BrokenReply,
@@ -24,7 +25,6 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.store.remote.window import Window
 from zarrfs.store.workers import cancel_when_abandoned, progress_reporter
 
 _T = TypeVar("_T")

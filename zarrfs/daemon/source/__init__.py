@@ -1,0 +1,1 @@
+"""How a mount's source is opened, and what stands around it."""
