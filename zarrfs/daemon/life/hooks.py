@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import trio
 
@@ -27,6 +29,8 @@ from zarrfs.memory.default_memory import LEAST_MEMORY
 from zarrfs.store.wrappers.overlay import OverlayStore
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 # Seconds between the ends of two nurseries, if something ends each of them.
 _NEXT_NURSERY_S = 1.0
@@ -155,7 +159,7 @@ class Hooks(NamedTuple):
             raise MountError("the mount has no overlay: its changes are in the source")
         await self._flush()
         if command == "commit":
-            done = await trio.to_thread.run_sync(overlay.commit, memory)
+            done = await _in_thread(partial(overlay.commit, memory))
             first = dict(islice(done.kept.items(), _MOST_SHOWN))
             return {
                 "stored": done.stored,
@@ -163,12 +167,17 @@ class Hooks(NamedTuple):
                 "kept": first,
                 "kept_objects": len(done.kept),
             }
-        changes = await trio.to_thread.run_sync(lambda: list(overlay.changes()))
+        changes = await _in_thread(lambda: list(overlay.changes()))
         return {
             "changes": changes[:_MOST_SHOWN],
             "objects": len(changes),
             "bytes": sum(size or 0 for _, size in changes),
         }
+
+
+async def _in_thread(work: Callable[[], _T]) -> _T:
+    """Await ``work``, which the end of the mount leaves behind: it may be cut short anywhere."""
+    return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
 async def _ended(pid: int) -> None:

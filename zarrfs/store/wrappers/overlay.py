@@ -195,13 +195,16 @@ class OverlayStore(StoreWrapper):
     def _commit(self, key: str, limit: int) -> bool:
         if (found := self._upper.get(_CHANGED + key, limit=limit)) is None:
             return False
-        now = self._inner.get(key, limit=limit)
-        state = None if now is None else now.info.generation
-        # The same bytes are there where an earlier commit was cut short.
-        if now is None or bytes(now.data) != bytes(found.data):
-            if _state(state) != self._before(key):
-                raise StoreConflict(key, "was changed in the source, too")
+        now = self._inner.info(key)
+        state = None if now is None else now.generation
+        if _state(state) == self._before(key):
             state = self._inner.put(key, [found.data], expected=state).generation
+        else:
+            # The same bytes are there where an earlier commit was cut short.
+            there = self._inner.get(key, limit=limit)
+            if there is None or bytes(there.data) != bytes(found.data):
+                raise StoreConflict(key, "was changed in the source, too")
+            state = there.info.generation
         self._note(key, state)
         self._upper.delete(_REMOVED + key, expected=ANY)
         try:
