@@ -19,7 +19,8 @@ from zarrfs import __version__
 from zarrfs.cache.stats import Stats
 from zarrfs.daemon.life.mounted import printable
 from zarrfs.fs import status
-from zarrfs.fs.status import to_metrics
+from zarrfs.fs.nodes.nodes import Local
+from zarrfs.fs.status import MountStatus, to_metrics
 from zarrfs.store.wrappers.timed import StoreTimes
 
 
@@ -217,6 +218,26 @@ def test_metrics(mount_daemon, source):
     assert of_all.keys() == families.keys()
     seen = [one.labels for one in of_all["zarrfs_cache_misses"].samples]
     assert seen.count(labels) == 1
+
+
+@pytest.mark.parametrize("local", [Local.STATS, Local.METRICS])
+def test_a_file_is_never_shorter_than_its_size_was(local):
+    """Numbers get shorter, too; what fills the file then is not read as content."""
+    stats = stats_of_nothing()
+    mount = MountStatus({"mountpoint": "/m"}, lambda started: stats)
+    size = mount.size(local)
+    stats["memory"]["budget"] = 10**9
+    long = mount.size(local)
+    assert long > size
+    stats["memory"]["budget"] = 0
+    content = mount.content(local)
+    assert len(content) == long
+    if local == Local.STATS:
+        assert json.loads(content) == stats
+    else:
+        families = {f.name: f for f in text_string_to_metric_families(content.decode())}
+        assert families["zarrfs_memory_budget_bytes"].samples[0].value == 0
+    assert mount.size(local) == long
 
 
 def test_labels_of_metrics_are_escaped():

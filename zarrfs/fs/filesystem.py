@@ -7,14 +7,12 @@ threads and wake the waiting request.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import trio
 
-from zarrfs.counted import counted
 from zarrfs.errors import (
     EntryNotFound,
     IsADirectory,
@@ -37,8 +35,8 @@ from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
 from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.tree import Tree
 from zarrfs.fs.replay import replay_changes, replay_growth, replaying
-from zarrfs.fs.status import stats_document, to_json, to_metrics
-from zarrfs.fs.xattrs import PREFIX, NodeXattrs, chunk_xattrs
+from zarrfs.fs.status import MountStatus, stats_document, summary
+from zarrfs.fs.xattrs import PREFIX, NodeXattrs, own_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.views.bytes_view import BytesView
@@ -59,8 +57,7 @@ class FileSystem:
 
     def __init__(self, tree: Tree, document: Mapping[str, Any]) -> None:
         self._tree = tree
-        self._document = document
-        self._started = time.time()
+        self._status = MountStatus(document, self._stats)
         self.answers = Answers()
         self.after_reply = AfterReply()
         if tree.write_back is not None:
@@ -160,8 +157,7 @@ class FileSystem:
         Raises BudgetExceeded if an array that is open needs more.
         """
         await self._threads.run(lambda: self._tree.set_memory(memory))
-        options = {**self._document.get("options", {}), "memory": memory}
-        self._document = {**self._document, "options": options}
+        self._status.set_memory(memory)
 
     @property
     def memory(self) -> tuple[int, int]:
@@ -170,18 +166,11 @@ class FileSystem:
 
     def summary(self) -> str:
         """The state of the mount, in one line for people."""
-        numbers = {
-            "array": self._tree.arrays,
-            "open file": len(self._files),
-            "byte": self.dirty_bytes,
-            "error": self._tree.stats.errors,
-        }
-        arrays, files, size, errors = (counted(number, name) for name, number in numbers.items())
-        return f"serving {arrays}, {files}, {size} to store, {errors}"
+        return summary(self._tree, len(self._files))
 
     def describe_state(self) -> str:
         """For people who look into a running daemon."""
-        return to_json(self._stats()).decode()
+        return self._status.content(Local.STATS).decode()
 
     # --- names ------------------------------------------------------------------
 
@@ -244,7 +233,8 @@ class FileSystem:
     async def _measure(self, places: Sequence[Place]) -> list[Attributes]:
         """The attributes of all places, with one hop at most."""
         sizes = [
-            len(self._status(place.local)) if place.local in STATUS_FILES else 0 for place in places
+            len(self._status.content(place.local)) if place.local in STATUS_FILES else 0
+            for place in places
         ]
 
         def measure() -> list[Attributes]:
@@ -263,7 +253,7 @@ class FileSystem:
             # ls -l asks for three attributes of the system for each entry.
             raise NoSuchAttribute(name)
         place = await self._place(inode)
-        if (values := self._own_xattrs(place)) is not None:
+        if (values := own_xattrs(place)) is not None:
             if name not in values:
                 raise NoSuchAttribute(name)
             return values[name]
@@ -276,19 +266,12 @@ class FileSystem:
 
     async def listxattr(self, inode: int) -> list[str]:
         place = await self._place(inode)
-        if (values := self._own_xattrs(place)) is not None:
+        if (values := own_xattrs(place)) is not None:
             return list(values)
         node, xattrs = place.node, self._xattrs
         if (names := xattrs.names(node, blocking=False)) is None:
             names = await self._threads.run(lambda: xattrs.names(node, blocking=True))
         return list(names or ())
-
-    def _own_xattrs(self, place: Place) -> dict[str, bytes] | None:
-        """Those of what is no node: few and short; None where the place has those of its node."""
-        tree_place = place.node.place(place.local)
-        if tree_place is not None and isinstance(place.node, MountedArray):
-            return chunk_xattrs(place.node, tree_place)
-        return None if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY) else {}
 
     async def statfs(self) -> Space:
         space = await self._threads.run(self._tree.store.free_space)
@@ -330,7 +313,7 @@ class FileSystem:
     async def _content(self, place: Place) -> WritableView:
         """Content of a file that is made for each open."""
         if place.local in STATUS_FILES:
-            return BytesView(self._status(place.local))
+            return BytesView(self._status.content(place.local))
         if place.local == Local.NOTE:
             return BytesView(stat.note_content(place))
         node = place.node
@@ -342,16 +325,8 @@ class FileSystem:
             raise EntryNotFound(f"inode {place.inode}")
         return BytesView(await self._threads.run(lambda: self._tree.documents.read(key)))
 
-    def _status(self, local: int) -> bytes:
-        if local == Local.CONFIG:
-            return to_json(self._document)
-        if local == Local.STATS:
-            return to_json(self._stats())
-        return to_metrics([(self._document, self._stats())])
-
-    def _stats(self) -> dict[str, Any]:
-        times = self.answers.loop_times
-        return stats_document(self._tree, self._started, len(self._files), times)
+    def _stats(self, started: float) -> dict[str, Any]:
+        return stats_document(self._tree, started, len(self._files), self.answers.loop_times)
 
     async def set_size(self, inode: int, size: int) -> Attributes:
         """Truncate: to nothing or to its own size changes nothing, as for a device.
@@ -406,8 +381,7 @@ class FileSystem:
     @property
     def dirty_bytes(self) -> int:
         """Bytes of chunks with changes that are not stored yet."""
-        write_back = self._tree.write_back
-        return 0 if write_back is None else write_back.dirty_bytes
+        return self._tree.dirty_bytes
 
     def drain(self) -> list[ZarrfsError]:
         """Store all changes at the end. Blocks. Returns why some could not be; these stay."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zarrfs import __version__
+from zarrfs.counted import counted
 from zarrfs.fs.loop.loop_times import LoopTimes
+from zarrfs.fs.nodes.nodes import Local
 from zarrfs.fs.nodes.tree import Tree
 
+_WHAT = "What is mounted."
 # Kind, name, place in `stats_document`, and what it is.
 _METRICS = (
     ("gauge", "uptime_seconds", "uptime_seconds", "Since the mount began."),
@@ -67,7 +70,7 @@ def stats_document(
             "shard_index_bytes": tree.parts.size,
             "node_bytes": tree.nodes.nbytes,
         },
-        "dirty_bytes": 0 if tree.write_back is None else tree.write_back.dirty_bytes,
+        "dirty_bytes": tree.dirty_bytes,
         "journal": tree.config.journal,
         "open_files": open_files,
         "arrays": tree.arrays,
@@ -76,6 +79,62 @@ def stats_document(
         "loop": loop_times.snapshot(),
         "store": {**tree.store_times.snapshot(), "trouble": tree.store.trouble},
     }
+
+
+def summary(tree: Tree, open_files: int) -> str:
+    """The state of a mount, in one line for people."""
+    numbers = {
+        "array": tree.arrays,
+        "open file": open_files,
+        "byte": tree.dirty_bytes,
+        "error": tree.stats.errors,
+    }
+    arrays, files, size, errors = (counted(number, name) for name, number in numbers.items())
+    return f"serving {arrays}, {files}, {size} to store, {errors}"
+
+
+class MountStatus:
+    """The files of ``.zarrfs/``: what is in force, and how the mount is doing. Loop only.
+
+    document : what ``config.json`` shows.
+    stats : the content of ``stats.json`` now, for the second at which the mount began.
+    """
+
+    def __init__(
+        self, document: Mapping[str, Any], stats: Callable[[float], dict[str, Any]]
+    ) -> None:
+        self._document = document
+        self._stats = stats
+        self._started = time.time()
+        # The sizes that were last said of the files.
+        self._sizes: dict[int, int] = {}
+
+    def size(self, local: int) -> int:
+        """Bytes of the file with this number, as its next `content` has them at least."""
+        self._sizes[local] = size = len(self.content(local))
+        return size
+
+    def content(self, local: int) -> bytes:
+        """The file with this number.
+
+        Programs such as rsync fail where a file is shorter than its size was. So the content is
+        filled with spaces up to the last size.
+        """
+        if local == Local.CONFIG:
+            made, anchor = to_json(self._document), "}"
+        elif local == Local.STATS:
+            made, anchor = to_json(self._stats(self._started)), "}"
+        else:
+            made = to_metrics([(self._document, self._stats(self._started))])
+            anchor = _WHAT
+        before, _, after = made.rpartition(anchor.encode())
+        filling = " " * (self._sizes.get(local, 0) - len(made))
+        return before + f"{anchor}{filling}".encode() + after
+
+    def set_memory(self, memory: int) -> None:
+        """The memory budget in force is another one, in bytes."""
+        options = {**self._document.get("options", {}), "memory": memory}
+        self._document = {**self._document, "options": options}
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
@@ -95,7 +154,7 @@ def to_metrics(mounts: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) ->
         _labels({label: config.get(label, "") for label in ("mountpoint", "source")})
         for config, _ in mounts
     ]
-    lines = ["# TYPE zarrfs info", "# HELP zarrfs What is mounted."]
+    lines = ["# TYPE zarrfs info", f"# HELP zarrfs {_WHAT}"]
     for (config, _), labels in zip(mounts, names, strict=True):
         mode = "rw" if config.get("options", {}).get("rw") else "ro"
         more = _labels({"version": __version__, "mode": mode})

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from zarrfs.errors import NoSuchAttribute
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes.nodes import MountedArray, MountedNode, TreePlace
+from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, TreePlace
+from zarrfs.fs.nodes.place import Place
 
 # The kernel's limits, see xattr(7).
 _LONGEST_VALUE = 65536
@@ -136,7 +137,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
+def own_xattrs(place: Place) -> dict[str, bytes] | None:
+    """Those of what is no node: few and short; None where the place has those of its node."""
+    tree_place = place.node.place(place.local)
+    if tree_place is not None and isinstance(place.node, MountedArray):
+        return _chunk_xattrs(place.node, tree_place)
+    return None if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY) else {}
+
+
+def _chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
     """Attributes of a chunk or shard file, and of the directories above it."""
     if not place.is_file:
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,24 +13,24 @@ from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
-from zarrfs.counted import counted
 from zarrfs.errors import (
     EncodingChanged,
     EntryNotFound,
-    JournalError,
     NodeNotFound,
     ObjectNotFound,
     UnsupportedError,
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Index
-from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes.documents import Documents
+from zarrfs.fs.draining import drained
 from zarrfs.fs.nodes.live_nodes import LiveNodes
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.source.documents import Documents
+from zarrfs.fs.nodes.source.listings import Listings
+from zarrfs.fs.nodes.source.source_nodes import SourceNodes
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
@@ -40,9 +39,6 @@ from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 from zarrfs.views.stored_file import StoredFileView
 
 log = logging.getLogger(__name__)
-
-# Seconds for which a listing of a remote group serves the pass over it that it was made for.
-_PASS = 2.0
 
 
 class Tree:
@@ -55,12 +51,13 @@ class Tree:
         self, store: Store, config: FileSystemConfig, workers: WorkerPool | None = None
     ) -> None:
         """``workers`` : as `Caches` takes them."""
-        self._plain = plain = store if isinstance(store, PlainDirectory) else None
+        plain = store if isinstance(store, PlainDirectory) else None
         self.store_times = StoreTimes() if workers is None else workers.store_times
         self.store = store = TimedStore(store, self.store_times)
         self.config = config
         caches = CacheConfig(*(getattr(config, name) for name in CacheConfig._fields))
         self._caches = Caches(store, caches, workers)
+        self.drop_caches = self._caches.drop
         self.stats = self._caches.stats
         self.parts = self._caches.parts
         self.budget = self._caches.budget
@@ -94,12 +91,8 @@ class Tree:
         )
         self._root = config.path
         self.nodes = LiveNodes(self._root, nodes_share(config.memory), self._hierarchy.release)
-        # The attributes of the source's groups above the root, by path.
-        self._attributes_above: Mapping[str, Mapping[str, Any]] = {}
-        # Files of a plain directory that programs have looked into.
-        self._entered: set[str] = set()
-        # When groups were last listed, of the clock `time.monotonic`, and the names found.
-        self._listed: dict[str, tuple[float, list[str]]] = {}
+        self._source = SourceNodes(self._hierarchy, plain, store.url, self._root)
+        self._listings = Listings(self._hierarchy, keep=not self.store.traits.near)
 
     def mount_root(self) -> Place:
         """The source itself, or the node in it that the mount shows.
@@ -110,27 +103,11 @@ class Tree:
         with self.nodes.making(self._root):
             if (known := self.nodes.get(self._root)) is not None:
                 return known
-            node = self._reach_root()
+            node = self._source.root()
             if node.metadata is None:
                 where = join(self.store.url, self._root)
                 raise UnsupportedError(where, node.problem or "cannot be served")
             return self.nodes.put(self._open(node))
-
-    def _reach_root(self) -> Node:
-        """The root's node, read after the groups above it, which may say what lies below them."""
-        *above, node = self._hierarchy.reach_down(self._root)
-        self._attributes_above = {
-            one.path: one.metadata.attributes for one in above if one.metadata is not None
-        }
-        form = "directory" if node.entry is None else node.entry.form
-        if form == "store" and (inside := self._hierarchy.inside(self._root)) is not None:
-            self._entered.add(self._root)
-            return inside
-        # The directories of chunks are no groups.
-        in_array = any(isinstance(one.metadata, ArrayMetadata) for one in above)
-        if form != "directory" or in_array:
-            raise NodeNotFound(f"{self.store.url}: no Zarr array or group at {self._root}")
-        return node
 
     def _open(self, node: Node) -> MountedNode:
         is_root = node.path == self._root
@@ -179,49 +156,23 @@ class Tree:
         with self.nodes.making(path):
             if (known := self.nodes.get(path)) is not None and not known.node.is_unopened:
                 return known.sibling(place.local)
-            if (node := self._hierarchy.inside(path)) is None:
+            if (node := self._source.enter(path)) is None:
                 raise EntryNotFound(path)
             # The file stays open for those who look into it.
             self.nodes.pin(path)
-            self._entered.add(path)
             return self.nodes.put(self._open(node)).sibling(place.local)
 
     def present_mode(self, path: str) -> int | None:
-        """The present permissions of an entry of a plain directory; None elsewhere. Blocks.
-
-        Raises EntryNotFound where it is not there any more, StoreError.
-        """
-        if self._plain is None:
-            return None
-        if (entry := self._plain.entry(path)) is None:
-            raise EntryNotFound(path)
-        return entry.mode
-
-    def _read(self, path: str) -> Node | None:
-        """The node at ``path`` anew, from inside a file that is open."""
-        inside = path in self._entered
-        return self._hierarchy.inside(path) if inside else self._hierarchy.node(path)
+        """As `SourceNodes.present_mode`. Blocks."""
+        return self._source.present_mode(path)
 
     def children(self, group: Place) -> list[str]:
-        """Names of the groups and arrays in a group, sorted.
-
-        A pass over a directory asks for them several times, which a remote store is not.
-        """
-        names = self.just_listed(group)
-        if names is None:
-            path = group.node.node.path
-            names = self._hierarchy.children(path)
-            if not self.store.traits.near:
-                now = time.monotonic()
-                for other in [p for p, (at, _) in list(self._listed.items()) if now - at >= _PASS]:
-                    self._listed.pop(other, None)
-                self._listed[path] = now, names
-        return names
+        """Names of the groups and arrays in a group, sorted. Blocks."""
+        return self._listings.names(group.node.node.path)
 
     def just_listed(self, group: Place) -> list[str] | None:
         """The same as a listing found it a moment ago; None if there was none."""
-        listed, names = self._listed.get(group.node.node.path, (-math.inf, []))
-        return names if time.monotonic() - listed < _PASS else None
+        return self._listings.recent(group.node.node.path)
 
     def unknown_inode(self, group: Place, name: str) -> int:
         """For a name in a group that cannot be opened; nothing is found by it."""
@@ -253,7 +204,7 @@ class Tree:
         return place
 
     def trim(self) -> None:
-        """Drop nodes that nobody uses, if all take too much memory. Loop only; does not block."""
+        """Drop nodes that nobody uses, if all take too much memory. Loop only."""
         for left in self.nodes.trim():
             if left.array is not None:
                 self._caches.forget(left.array)
@@ -288,11 +239,11 @@ class Tree:
         """
         self._hierarchy.forget()
         self.documents.forget()
-        self._listed.clear()
+        self._listings.forget()
         failed: list[ZarrfsError] = []
         if self._root:
             try:
-                self._reach_root()
+                self._source.root()
             except NodeNotFound:
                 pass  # the log says so below
             except ZarrfsError as error:
@@ -320,7 +271,7 @@ class Tree:
                 except EncodingChanged as error:
                     # These changes wait for the journal, and readers get the array as it is now.
                     log.warning("not stored: %s", error)
-        node = self._read(path)
+        node = self._source.read(path)
         if node is None or (node.metadata is None and path == self._root):
             log.warning(
                 "%s was deleted from the source; the mount shows its last state", f"/{path}"
@@ -353,36 +304,23 @@ class Tree:
         """
         path = place.node.node.path
         place.node.looked = time.monotonic()
-        node = self._read(path)
+        node = self._source.read(path)
         if node is None:
             raise EntryNotFound(path)
         if same_metadata(place.node.node, node):
             return False
-        self._listed.clear()
+        self._listings.forget()
         self._reload(path)
         return True
 
-    def drain(self) -> list[ZarrfsError]:
-        """Store all changes. Blocks. The journal keeps changes that cannot be stored.
+    @property
+    def dirty_bytes(self) -> int:
+        """Bytes of chunks with changes that are not stored yet."""
+        return 0 if self.write_back is None else self.write_back.dirty_bytes
 
-        Returns why, and where it is kept.
-        """
-        if self.write_back is None:
-            return []
-        errors = self.write_back.drain()
-        if self.journal is None:
-            return errors
-        # Also where all is stored: what was kept when it was not, is not needed any more.
-        kept = self.write_back.keep(self.journal)
-        if not errors:
-            return list(kept.errors)
-        if kept.files:
-            where = JournalError(
-                f"{counted(len(kept.files), 'changed chunk')} kept in {self.journal.directory}; "
-                "the next mount with -o rw stores them"
-            )
-            return [*errors, *kept.errors, where]
-        return [*errors, *kept.errors]
+    def drain(self) -> list[ZarrfsError]:
+        """Store all changes, or keep them in the journal; see `drained`. Blocks."""
+        return [] if self.write_back is None else drained(self.write_back, self.journal)
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
@@ -414,10 +352,6 @@ class Tree:
         self._caches.set_memory(memory)
         self.nodes.most = nodes_share(memory)
 
-    def drop_caches(self) -> None:
-        """Drop all that was read of the data. Blocks."""
-        self._caches.drop()
-
     @property
     def arrays(self) -> int:
         """Number of arrays in memory."""
@@ -442,7 +376,7 @@ class Tree:
 
     def _group_attributes(self, path: str) -> Mapping[str, Any]:
         """The attributes of a group above a node that is in memory. Does not block."""
-        if (above := self._attributes_above.get(path)) is not None:
+        if (above := self._source.attributes_above.get(path)) is not None:
             return above
         group = self.nodes.peek(path)
         metadata = None if group is None else group.node.metadata

@@ -1,0 +1,1 @@
+"""Metadata, listings and documents of a source, as its nodes need them."""
