@@ -17,27 +17,23 @@ from typing import Any, NamedTuple
 import trio
 
 from zarrfs import __version__
-from zarrfs.array.assumed_metadata import assume_metadata
-from zarrfs.array.groups_above import groups_above
 from zarrfs.daemon.life.control_socket import ControlSocket
 from zarrfs.daemon.life.drain import Drain, DrainConfig
 from zarrfs.daemon.life.end_report import EndReport
 from zarrfs.daemon.life.hooks import Hooks, dump
 from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
-from zarrfs.daemon.options.configs import Configs, configs, store_config
+from zarrfs.daemon.options.configs import Configs, configs
 from zarrfs.daemon.options.options import MountOptions
-from zarrfs.daemon.own_mount_point import mount_name, remove_mount_point
+from zarrfs.daemon.own_mount_point import remove_mount_point
 from zarrfs.daemon.request import MountRequest
-from zarrfs.daemon.source.any_directory import with_found_stores
 from zarrfs.daemon.source.disjoint import check_disjoint
-from zarrfs.daemon.source.disk_cache import keep_on_disk
-from zarrfs.daemon.source.overlay import overlaid
+from zarrfs.daemon.source.opening import open_source, with_groups_above
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.daemon.workers import Forked, fork_workers
-from zarrfs.errors import MountError, StoreReadOnly, UsageError, ZarrfsError
+from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
 from zarrfs.format.codecs.own_process import own_process
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
@@ -51,8 +47,7 @@ from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.allocator import keep_freed_memory, reuse_freed_memory
 from zarrfs.store.base import Store
-from zarrfs.store.joined import JoinedStores, names_of
-from zarrfs.store.open import local_directory, open_store
+from zarrfs.store.open import local_directory
 from zarrfs.store.wrappers.overlay import OverlayStore
 
 _log = logging.getLogger(__name__)
@@ -149,7 +144,7 @@ def _serve(
         stack.callback(manager.close)
         stack.callback(forked.close)
         manager.tell("opening the source")
-        store = _open_store(request, stack)
+        store = open_source(request, stack)
         for source in request.sources:
             check_disjoint(local_directory(source), request.place)
         source = store.local_path or store.url
@@ -157,7 +152,7 @@ def _serve(
         if store.traits.immutable and not options.rw:
             options = replace(options, immutable=True)
         settings = configs(options, source=source, local=store.traits.near)
-        settings = settings._replace(filesystem=_with_groups_above(settings.filesystem, request))
+        settings = settings._replace(filesystem=with_groups_above(settings.filesystem, request))
         document = _document(request, source, settings)
         filesystem = _open(
             config.open_filesystem, store, settings.filesystem, document, forked.workers
@@ -222,51 +217,6 @@ def _service_manager(request: MountRequest) -> ServiceManager:
         return ServiceManager.from_environment(os.environ)
     # In the background this is the child of a command, which may be any service's.
     return ServiceManager()
-
-
-def _open_store(request: MountRequest, stack: ExitStack) -> Store:
-    """The source with its wrappers; ``stack`` closes them."""
-    store = _open_sources(request, stack)
-    if (directory := request.options.overlay) is not None:
-        store = overlaid(store, directory, request.sources, request.place)
-        stack.callback(store.close)
-    return store
-
-
-def _open_sources(request: MountRequest, stack: ExitStack) -> Store:
-    options = request.options
-    config = store_config(options, request.storage_options)
-
-    def open_one(source: str) -> Store:
-        store = open_store(source, config)
-        stack.callback(store.close)
-        if request.more and store.local_path is not None:
-            return store
-        return keep_on_disk(store, source, options, request.storage_options)
-
-    if request.more:
-        if options.assume_metadata is not None:
-            raise UsageError("option assume_metadata is for one source")
-        names = names_of(request.sources, mount_name)
-        return JoinedStores(dict(zip(names, map(open_one, request.sources), strict=True)))
-    store = open_one(request.source)
-    if options.assume_metadata is not None:
-        return assume_metadata(store, options.assume_metadata)
-    if options.overlay is None:
-        store = with_found_stores(store, options, config)
-    stack.callback(store.close)
-    return store
-
-
-def _with_groups_above(config: FileSystemConfig, request: MountRequest) -> FileSystemConfig:
-    """The config of a file system that finds the groups above its source when it needs them."""
-    if request.more:
-        return config
-    # An absolute path, because the daemon leaves its directory.
-    source = local_directory(request.source) or request.source
-    options = store_config(request.options, request.storage_options)
-    search = functools.partial(groups_above, source, options, request.options.zarr_format)
-    return config._replace(groups_above=search)
 
 
 def _drain_limits(config: DrainConfig, options: MountOptions) -> DrainConfig:
