@@ -284,6 +284,20 @@ def test_a_conflict_about_a_large_object_does_not_fetch_all_of_it(server):
     store.close()
 
 
+def test_an_empty_object_that_grows_while_it_is_asked_for_is_read(server):
+    """The answer to a range of an empty object is 416; the size is asked for after it."""
+    server.put("b", "a/marks", b"")
+
+    def grow(method: str, _target: str) -> None:
+        if method == "HEAD":
+            server.objects.put("b", "a/marks", b"1.0")
+
+    server.plan = grow
+    store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
+    assert bytes(store.get("marks", limit=100).data) == b"1.0"
+    store.close()
+
+
 def test_no_update_is_lost_among_writers_of_one_object(server):
     """Each adds its marks, with a conditional put; replies are lost, too.
 

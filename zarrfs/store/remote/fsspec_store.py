@@ -268,10 +268,12 @@ class FsspecStore:
         self, key: str, path: str, ask: Callable[[], _T], *, writes: bool = False
     ) -> _T | None:
         pause = _FIRST_PAUSE_S
+        reason = ""
         for _ in range(_ATTEMPTS):
             try:
                 return ask()
-            except ObjectChanged:
+            except ObjectChanged as error:
+                reason = str(error)
                 time.sleep(pause)
                 pause *= 2
             except Exception as error:  # noqa: BLE001 - as above
@@ -279,7 +281,7 @@ class FsspecStore:
                 if found is None:
                     return None
                 raise found from None
-        raise StoreConflict(key, "keeps changing while it is read")
+        raise StoreConflict(key, reason or "keeps changing while it is read")
 
     def _failed(
         self, key: str, path: str, error: Exception, *, writes: bool = False

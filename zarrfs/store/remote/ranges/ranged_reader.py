@@ -293,7 +293,8 @@ class _Reading:
                 info = self._config.state(await self._service.head(path))
                 span = resolve(wanted, info.size)
                 if span.stop > span.start:
-                    raise BadReply("the server refuses a range that it has") from None
+                    # Most likely the object grew between the two requests: it is asked for anew.
+                    raise ObjectChanged("the server refuses a range that it has") from None
                 return Piece(span.start, b""), info
             except Exception as error:
                 if is_busy(error):
