@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, DecodesParts, EncodedPart, SizeBound
+from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.pipeline import ChunkCodec
 
@@ -23,20 +23,20 @@ class ChunkParts(NamedTuple):
     """
 
     encoded: SizeBound
-    codec: DecodesParts | None
+    codec: BoundBytesBytes | None
     stored: np.dtype[Any]
     data_type: DataType
     nbytes: int
 
     @property
     def head(self) -> int:
-        """See `DecodesParts.head`."""
+        """See `BoundBytesBytes.head`."""
         return 0 if self.codec is None else self.codec.head
 
     def find(self, head: Buffer, size: int, start: int, stop: int) -> EncodedPart | None:
         """The part that holds a decoded chunk's bytes from ``start`` to ``stop`` (exclusive).
 
-        head, size : see `DecodesParts.part`.
+        head, size : see `BoundBytesBytes.part`.
 
         Returns None if only the whole chunk can be decoded, or is damaged.
         """
@@ -77,10 +77,10 @@ def chunk_parts(codec: ChunkCodec) -> ChunkParts | None:
     """Parts of chunks with this codec; None if only whole chunks can be decoded."""
     if codec.as_stored is None or codec.array_array:
         return None
-    divides: DecodesParts | None = None
+    divides: BoundBytesBytes | None = None
     if codec.bytes_bytes:
         (first, *others) = codec.bytes_bytes
-        if others or not isinstance(first, DecodesParts) or not first.head:
+        if others or not first.head:
             return None
         divides = first
     spec = codec.spec

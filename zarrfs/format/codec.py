@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,23 +140,6 @@ class StoresElements(BoundArrayBytes, Protocol):
         ...
 
 
-class BoundBytesBytes(Protocol):
-    """A bytes -> bytes codec bound to the size that it decodes to."""
-
-    @property
-    def encoded(self) -> SizeBound: ...
-
-    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        """The decoded bytes.
-
-        out : writable memory of exactly the decoded size that the codec may use for the result.
-            If the codec used it, the result is ``out`` itself.
-        """
-        ...
-
-    def encode(self, data: Buffer) -> Buffer: ...
-
-
 class EncodedBatch(NamedTuple):
     """Several encoded chunks.
 
@@ -176,24 +159,6 @@ class EncodedBatch(NamedTuple):
         return memoryview(self.pieces[number])[start:stop]
 
 
-@runtime_checkable
-class DecodesTogether(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that decodes many small inputs at once faster than one by one."""
-
-    @property
-    def worth_together(self) -> bool:
-        """Whether the bound size is small enough for that."""
-        ...
-
-    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
-        """Decode each of ``encoded`` into its place in ``out``, which is writable.
-
-        In ``out`` the decoded chunks follow each other, each of exactly the decoded size. False if
-        one of them cannot be decoded in this way; `decode` then returns each chunk or its error.
-        """
-        ...
-
-
 class EncodedPart(NamedTuple):
     """A part of an encoded form that can be decoded without the rest.
 
@@ -209,17 +174,77 @@ class EncodedPart(NamedTuple):
     decode: Callable[[Sequence[Buffer]], Buffer]
 
 
-@runtime_checkable
-class DecodesParts(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that may decode parts of its input without the rest."""
+class BoundBytesBytes:
+    """A bytes -> bytes codec bound to the size that it decodes to.
+
+    A codec can do what it overrides beside `encoded`, `decode` and `encode`, and no more.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # a property of a base would be the default of a field of that name
+
+        @property
+        def encoded(self) -> SizeBound: ...
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        """The decoded bytes.
+
+        out : writable memory of exactly the decoded size that the codec may use for the result.
+            If the codec used it, the result is ``out`` itself.
+        """
+        raise NotImplementedError
+
+    def encode(self, data: Buffer) -> Buffer:
+        raise NotImplementedError
+
+    def encode_all(self, data: Sequence[Buffer]) -> list[Buffer]:
+        """The results of `encode` for all inputs, in order."""
+        return [self.encode(each) for each in data]
+
+    @property
+    def light(self) -> bool:
+        """Whether it costs little more than copying its bytes."""
+        return False
+
+    @property
+    def frugal(self) -> bool:
+        """Whether it decodes with little memory beside its input and its result."""
+        return False
+
+    @property
+    def verifies(self) -> bool:
+        """Whether it stores a checksum, and fails if that does not match."""
+        return False
+
+    @property
+    def appends(self) -> bool:
+        """Whether it only appends a few bytes to its input, which `suffix` returns."""
+        return False
+
+    def suffix(self, data: Buffer) -> bytes:
+        raise NotImplementedError
+
+    @property
+    def worth_together(self) -> bool:
+        """Whether `decode_together` is faster than one by one, for inputs of the bound size."""
+        return False
+
+    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
+        """Decode each of ``encoded`` into its place in ``out``, which is writable.
+
+        In ``out`` the decoded chunks follow each other, each of exactly the decoded size. False if
+        one of them cannot be decoded in this way; `decode` then returns each chunk or its error.
+        """
+        return False
 
     @property
     def head(self) -> int:
         """Bytes at the start of an encoded form that say where its parts are.
 
-        0 if it has no such parts.
+        0 if it has no parts that can be decoded without the rest.
         """
-        ...
+        return 0
 
     def part(self, head: Buffer, size: int, start: int, stop: int) -> EncodedPart | None:
         """The part that holds the decoded bytes from ``start`` to ``stop`` (exclusive, not equal).
@@ -229,52 +254,26 @@ class DecodesParts(BoundBytesBytes, Protocol):
 
         None if only the whole can be decoded, or is damaged.
         """
-        ...
+        return None
 
 
-@runtime_checkable
-class EncodesTogether(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that encodes several inputs at once faster than one by one."""
+class BoundCompressor(BoundBytesBytes):
+    """A codec that compresses ``decoded``, and decodes an exact size into memory of its caller."""
 
-    def encode_all(self, data: Sequence[Buffer]) -> list[Buffer]:
-        """The results of `encode` for all inputs, in order."""
-        ...
+    __slots__ = ()
 
+    if TYPE_CHECKING:
 
-@runtime_checkable
-class MayBeLight(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that may cost little more than copying its bytes."""
+        @property
+        def decoded(self) -> SizeBound: ...
 
     @property
-    def light(self) -> bool: ...
-
-
-@runtime_checkable
-class MayBeFrugal(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that may decode with little memory beside its input and its result."""
+    def encoded(self) -> SizeBound:
+        return self.decoded.compressed
 
     @property
-    def frugal(self) -> bool: ...
-
-
-@runtime_checkable
-class MayAppend(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that may only append a few bytes to its input."""
-
-    @property
-    def appends(self) -> bool: ...
-
-    def suffix(self, data: Buffer) -> bytes:
-        """The bytes that `encode` appends, if it only appends."""
-        ...
-
-
-@runtime_checkable
-class MayVerify(BoundBytesBytes, Protocol):
-    """A bytes -> bytes codec that may store a checksum, and then fails if it does not match."""
-
-    @property
-    def verifies(self) -> bool: ...
+    def frugal(self) -> bool:
+        return self.decoded.exact
 
 
 class ArrayArrayCodec(Protocol):

@@ -24,13 +24,7 @@ from zarrfs.format.codec import (
     BytesBytesCodec,
     Chunk,
     ChunkSpec,
-    DecodesTogether,
     EncodedBatch,
-    EncodesTogether,
-    MayAppend,
-    MayBeFrugal,
-    MayBeLight,
-    MayVerify,
     Permutes,
     SizeBound,
     StoresElements,
@@ -61,7 +55,7 @@ class CodecPipeline(NamedTuple):
         in_place = array_bytes.is_memory_layout and not array_array and array_bytes.encoded.exact
         size = array_bytes.encoded.maximum if in_place else -1
         first = bytes_bytes[0] if bytes_bytes and size > 0 else None
-        together = first if isinstance(first, DecodesTogether) and first.worth_together else None
+        together = first if first is not None and first.worth_together else None
         return ChunkCodec(
             decoded,
             tuple(array_array),
@@ -72,8 +66,6 @@ class CodecPipeline(NamedTuple):
             together,
             max(decoded.nbytes * (1 if in_place else 2), _beside(bytes_bytes, array_bytes.encoded)),
             _as_stored(array_array, array_bytes, bytes_bytes, spec),
-            _appended(bytes_bytes),
-            tuple([c if isinstance(c, EncodesTogether) else None for c in bytes_bytes]),
         )
 
 
@@ -114,7 +106,7 @@ def _as_stored(
             return None
         axes = tuple([axes[axis] for axis in codec.inverse])
     size = array_bytes.encoded.maximum
-    verbatim = all(isinstance(codec, MayAppend) and codec.appends for codec in bytes_bytes)
+    verbatim = all(codec.appends for codec in bytes_bytes)
     if not size:
         return None
     # One codec decodes to memory that it gets.
@@ -123,15 +115,9 @@ def _as_stored(
     return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim, beside)
 
 
-def _appended(codecs: Sequence[BoundBytesBytes]) -> MayAppend | None:
-    """The last codec, if it only appends to the output of the others."""
-    last = codecs[-1] if codecs else None
-    return last if isinstance(last, MayAppend) and last.appends else None
-
-
 def _changing(codecs: Sequence[BoundBytesBytes]) -> Sequence[BoundBytesBytes]:
     """The codecs that do more than append to their input; the others decode to a view."""
-    return [c for c in codecs if not (isinstance(c, MayAppend) and c.appends)]
+    return [c for c in codecs if not c.appends]
 
 
 def _beside(codecs: Sequence[BoundBytesBytes], decoded: SizeBound) -> int:
@@ -147,9 +133,8 @@ def _beside(codecs: Sequence[BoundBytesBytes], decoded: SizeBound) -> int:
     changing = _changing(codecs)
     for codec in codecs:
         if codec in changing:
-            frugal = isinstance(codec, MayBeFrugal) and codec.frugal
             held = codec.encoded.maximum if codec is not changing[-1] else 0
-            most = max(most, output * (1 if frugal else 2) + held)
+            most = max(most, output * (1 if codec.frugal else 2) + held)
         output = codec.encoded.maximum
     return most
 
@@ -197,9 +182,6 @@ def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
 class ChunkCodec(NamedTuple):
     """A pipeline bound to one decoded chunk shape.
 
-    Binding finds the abilities of its codecs: to ask a codec whether it has the methods of a
-    protocol takes 13 µs, a tenth of the time in which a chunk of 64 KiB is encoded and stored.
-
     spec : the decoded chunk.
     encoded : size in bytes of an encoded chunk.
     in_place : size in bytes of the last output of ``bytes_bytes`` when decoding, if that is the
@@ -209,8 +191,6 @@ class ChunkCodec(NamedTuple):
     beside : bytes in memory at once in addition to a stored chunk while it is decoded.
     as_stored : the layout of elements in the output of ``bytes_bytes``; None if the elements are
         not merely stored one after another.
-    appended : the last codec, if it only appends a few bytes; else None.
-    at_once : each codec of ``bytes_bytes`` that encodes several chunks at once; None for others.
     """
 
     spec: ChunkSpec
@@ -219,11 +199,9 @@ class ChunkCodec(NamedTuple):
     bytes_bytes: tuple[BoundBytesBytes, ...]
     encoded: SizeBound
     in_place: int
-    together: DecodesTogether | None
+    together: BoundBytesBytes | None
     beside: int
     as_stored: StoredElements | None
-    appended: MayAppend | None
-    at_once: tuple[EncodesTogether | None, ...]
 
     @property
     def fills(self) -> bool:
@@ -234,9 +212,7 @@ class ChunkCodec(NamedTuple):
     def light(self) -> bool:
         """Whether decoding costs little more than copying."""
         plain = self.array_bytes.is_memory_layout and not self.array_array
-        return plain and all(
-            isinstance(codec, MayBeLight) and codec.light for codec in self.bytes_bytes
-        )
+        return plain and all(codec.light for codec in self.bytes_bytes)
 
     @property
     def verifies(self) -> bool:
@@ -345,12 +321,13 @@ class ChunkCodec(NamedTuple):
 
     def encode_in_parts(self, chunk: Chunk) -> list[Buffer]:
         """As `encode`, in parts: without a copy for a checksum behind the other bytes."""
-        if self.appended is None:
+        *before, last = self.bytes_bytes or (None,)
+        if last is None or not last.appends:
             return [self.encode(chunk)]
         for array_array in self.array_array:
             chunk = array_array.encode(chunk)
-        data = encode_bytes(self.bytes_bytes[:-1], self.array_bytes.encode(chunk))
-        return [data, self.appended.suffix(data)]
+        data = encode_bytes(before, self.array_bytes.encode(chunk))
+        return [data, last.suffix(data)]
 
     def encode_all(self, chunks: Sequence[Chunk]) -> Sequence[Buffer]:
         """The bytes to store for each of several chunks.
@@ -361,17 +338,14 @@ class ChunkCodec(NamedTuple):
         for array_array in self.array_array:
             chunks = [array_array.encode(chunk) for chunk in chunks]
         data = [self.array_bytes.encode(chunk) for chunk in chunks]
-        for codec, at_once in zip(self.bytes_bytes, self.at_once, strict=True):
-            if at_once is not None:
-                data = at_once.encode_all(data)
-            else:
-                data = [codec.encode(each) for each in data]
+        for codec in self.bytes_bytes:
+            data = codec.encode_all(data)
         return data
 
 
 def verifies(codecs: Iterable[BoundBytesBytes]) -> bool:
     """Whether one of the codecs stores a checksum."""
-    return any(isinstance(codec, MayVerify) and codec.verifies for codec in codecs)
+    return any(codec.verifies for codec in codecs)
 
 
 def _even_steps(numbers: Sequence[int], counts: Shape) -> list[int] | None:

@@ -15,7 +15,7 @@ import numpy as np
 from numcodecs import blosc
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, EncodedBatch, EncodedPart, SizeBound
+from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedBatch, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.blosc_parts import find_blocks
 from zarrfs.format.codecs.libblosc import libblosc
@@ -58,7 +58,7 @@ class BloscCodec:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundBlosc:
+class BoundBlosc(BoundBytesBytes):
     codec: BloscCodec
     decoded: SizeBound
 

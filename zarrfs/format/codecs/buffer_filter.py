@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.errors import DecodeError, reason_of
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
 from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, encoded_types
 
 
@@ -43,7 +43,7 @@ class BufferFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundBufferFilter:
+class BoundBufferFilter(BoundBytesBytes):
     codec: Any
     source: np.dtype[Any]
     decoded: SizeBound

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.errors import DecodeError, reason_of
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
 from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, own_members
 
 _SIZE = 4
@@ -47,7 +47,7 @@ def checksum(codec_id: str, **configuration: Any) -> ChecksumCodec:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundChecksum:
+class BoundChecksum(BoundBytesBytes):
     encoded: SizeBound
     codec: Any
 

@@ -11,7 +11,7 @@ import google_crc32c
 import numpy as np
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
 
 _SIZE = 4
 
@@ -23,7 +23,7 @@ class Crc32cCodec:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundCrc32c:
+class BoundCrc32c(BoundBytesBytes):
     encoded: SizeBound
 
     @property

@@ -14,7 +14,7 @@ import deflate
 import numpy as np
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import BoundCompressor, Buffer, SizeBound
 from zarrfs.format.codecs.libdeflate import libdeflate
 from zarrfs.format.codecs.members import decode_members
 
@@ -43,7 +43,7 @@ class GzipCodec:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundDeflate:
+class BoundDeflate(BoundCompressor):
     """
     form : of each stream.
     level : from -1, which means 6 as in zlib, to 9.
@@ -52,14 +52,6 @@ class BoundDeflate:
     form: Form
     level: int
     decoded: SizeBound
-
-    @property
-    def encoded(self) -> SizeBound:
-        return self.decoded.compressed
-
-    @property
-    def frugal(self) -> bool:
-        return self.decoded.exact
 
     @property
     def verifies(self) -> bool:

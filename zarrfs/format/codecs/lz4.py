@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numcodecs import lz4
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import BoundCompressor, Buffer, SizeBound
 
 _HEADER = 4
 
@@ -24,7 +24,7 @@ class Lz4Codec:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundLz4:
+class BoundLz4(BoundCompressor):
     codec: Lz4Codec
     decoded: SizeBound
 
@@ -33,10 +33,6 @@ class BoundLz4:
         # LZ4_COMPRESSBOUND
         size = self.decoded.maximum
         return SizeBound(size + size // 255 + 16 + _HEADER, exact=False)
-
-    @property
-    def frugal(self) -> bool:
-        return self.decoded.exact
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         # numcodecs allocates the size in the header, so zarrfs checks that first.

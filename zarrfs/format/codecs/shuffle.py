@@ -11,7 +11,7 @@ import numpy as np
 from numcodecs.shuffle import Shuffle
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ShuffleCodec:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundShuffle:
+class BoundShuffle(BoundBytesBytes):
     encoded: SizeBound
     codec: Shuffle
 

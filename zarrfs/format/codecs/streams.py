@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zarrfs.errors import DecodeError, reason_of
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codec import BoundCompressor, Buffer, SizeBound
 from zarrfs.format.codecs.members import Decompressor, decode_members
 
 # Memory of a decoder in addition to its output: preset 9 needs 65 MiB for its dictionary.
@@ -84,20 +84,12 @@ def lzma_codec(
 
 
 @dataclass(frozen=True, slots=True)
-class BoundStream:
+class BoundStream(BoundCompressor):
     decoded: SizeBound
     decompressor: Callable[[], Decompressor]
     compress: Callable[[Buffer], bytes]
     padding: bytes
     has_checksum: bool
-
-    @property
-    def encoded(self) -> SizeBound:
-        return self.decoded.compressed
-
-    @property
-    def frugal(self) -> bool:
-        return self.decoded.exact
 
     @property
     def verifies(self) -> bool:

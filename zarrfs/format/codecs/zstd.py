@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, EncodedBatch, SizeBound
+from zarrfs.format.codec import BoundCompressor, Buffer, EncodedBatch, SizeBound
 from zarrfs.format.codecs.libzstd import libzstd
 
 _MAGIC = 0xFD2FB528
@@ -43,17 +43,9 @@ class ZstdCodec:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundZstd:
+class BoundZstd(BoundCompressor):
     codec: ZstdCodec
     decoded: SizeBound
-
-    @property
-    def encoded(self) -> SizeBound:
-        return self.decoded.compressed
-
-    @property
-    def frugal(self) -> bool:
-        return self.decoded.exact
 
     @property
     def verifies(self) -> bool:
