@@ -14,6 +14,7 @@ from zarrfs.errors import DecodeError, MetadataError, UnsupportedError
 from zarrfs.format import entry_points
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.codecs.bytes import BytesCodec
+from zarrfs.format.codec import BoundBytesBytes
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.data_types.fill_value import parse_integer
@@ -304,7 +305,7 @@ class TestInMetadata:
 MY_TYPE = DataType("my.type", np.dtype("<i4"), parse_integer)
 
 
-class MyCodec:
+class MyCodec(BoundBytesBytes):
     kind = "bytes -> bytes"
 
     def bind(self, decoded):
