@@ -12,9 +12,8 @@ import pytest
 
 from zarrfs.errors import DecodeError, MetadataError, UnsupportedError
 from zarrfs.format import entry_points
-from zarrfs.format.codec import ChunkSpec
+from zarrfs.format.codec import BoundBytesBytes, ChunkSpec
 from zarrfs.format.codecs.bytes import BytesCodec
-from zarrfs.format.codec import BoundBytesBytes
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.data_types.fill_value import parse_integer
