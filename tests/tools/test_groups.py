@@ -71,3 +71,21 @@ def test_gdal(file, tmp_path):
     need_program("gdal_translate")
     run("gdal_translate", "-q", "-of", "ENVI", f'HDF5:"{file}"://rain', tmp_path / "raw")
     np.testing.assert_array_equal(np.fromfile(tmp_path / "raw").reshape(RAIN.shape), RAIN)
+
+
+def test_xarray_opens_a_hierarchy(tmp_path, mounted):
+    """Each group has its own dimensions, and coordinates of those above."""
+    need_module("xarray")
+    import xarray
+
+    above = xarray.Dataset(
+        {"t2m": (("time", "lat"), np.arange(8.0).reshape(4, 2), {"units": "K"})},
+        {"time": np.arange(4).astype("M8[D]").astype("M8[ns]"), "lat": [50.0, 51.0]},
+        {"title": "Wetter"},
+    )
+    below = xarray.Dataset({"rain": (("time", "x"), np.ones((4, 3), "i2"))}, {"x": [1, 2, 3]})
+    tree = xarray.DataTree.from_dict({"/": above, "/model/run": below, "/empty": None})
+    tree.to_zarr(tmp_path / "t.zarr", consolidated=False)
+    file = mounted(tmp_path / "t.zarr", "views=tree.h5") / "tree.h5"
+    with xarray.open_datatree(file, engine="netcdf4") as found:
+        xarray.testing.assert_identical(found.load(), tree)

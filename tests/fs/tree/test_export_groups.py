@@ -19,15 +19,17 @@ def test_every_file_of_a_group_is_that_of_the_mount(mount, tmp_path: Path) -> No
     for source, name, words in (
         ("i", "image.ome.tif", ()),
         ("i", "group.h5", ("--format", "group.h5")),
+        ("i", "tree.h5", ("--format", "tree.h5")),
+        ("m", "tree.h5", ("--format", "tree.h5")),
         ("m", "image.tif", ("--format", "image.tif")),
     ):
-        target = tmp_path / f"{source}.{name.partition('.')[2]}"
+        target = tmp_path / f"{source}.{name}"
         found = in_process("export", tmp_path / source, target, *words)
         assert found.status == 0, found.stderr
-        shown = mount(tmp_path / source, views=("h5", "image.ome.tif", "image.tif"))
+        shown = mount(tmp_path / source, views=("all",))
         assert target.read_bytes() == shown.read(name), name
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "i.ome.tif"), levels[0])
-    with h5py.File(tmp_path / "i.h5") as file:
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "i.image.ome.tif"), levels[0])
+    with h5py.File(tmp_path / "i.group.h5") as file:
         np.testing.assert_array_equal(file["1"][...], levels[1])
 
 

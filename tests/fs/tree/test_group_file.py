@@ -1,4 +1,4 @@
-"""``group.h5``: all arrays of a group in one file, without a kernel."""
+"""``group.h5`` and ``tree.h5``: arrays of a group, or of all below, in one file; no kernel."""
 
 from __future__ import annotations
 
@@ -124,6 +124,82 @@ def test_many_arrays(mount):
         assert len(file) == 1000
         assert file["a7"][...].tolist() == [7, 7]
         assert len(file.attrs["zarrfs_left_out"].split(b", ")) == 3
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Groups in groups, some with dimensions, names and attributes of others."""
+    root = zarr.create_group(tmp_path / "t.zarr", attributes={"title": "Baum"})
+    expected = {}
+    for path, shape, dims in (
+        ("a", (5,), ["x"]),
+        ("x/a", (5, 3), ["x", "y"]),  # the group has the name of a dimension
+        ("x/y", (3,), ["y"]),
+        ("x/deep/er/a", (2, 3), None),
+        ("z/b", (4,), ["time"]),
+    ):
+        data = np.arange(np.prod(shape), dtype="i4").reshape(shape) + len(expected)
+        array = root.create_array(
+            path, shape=shape, chunks=shape, dtype="i4", dimension_names=dims,
+            attributes={"path": path},
+        )  # fmt: skip
+        array[...] = data
+        expected[path] = data
+    root["x/deep"].attrs["n"] = 7
+    root.create_group("empty")
+    root.create_array("z/names", shape=(3,), chunks=(3,), dtype="string")
+    return tmp_path / "t.zarr", expected
+
+
+@pytest.mark.parametrize("config", [{}, {"order": "F", "byteorder": "big"}], ids=str)
+def test_a_hierarchy_is_one_file(tree, mount, config):
+    path, expected = tree
+    m = mount(path, views=("tree.h5",), **config)
+    data = m.read("tree.h5")
+    assert len(data) == m.stat("tree.h5").size
+    assert m.read("tree.h5", 977) == data
+    with h5py.File(io.BytesIO(data)) as file:
+        found = []
+        file.visit(found.append)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(file[name][...], values.T if config else values)
+            assert file[name].attrs["path"] == name.encode()
+        assert file["x/deep"].attrs["n"] == 7
+        assert file.attrs["title"] == b"Baum"
+        assert file.attrs["zarrfs_left_out"] == b"z/names"
+        scales = {"x_5", "x/x", "x/deep/er/a_dim_0", "x/deep/er/a_dim_1", "z/time"}
+        groups = {"x", "x/deep", "x/deep/er", "z", "empty"}
+        assert set(found) - scales == {*expected, *groups}
+    # The same of a group in it.
+    with h5py.File(io.BytesIO(m.read("x/tree.h5"))) as file:
+        assert "deep/er/a" in file
+
+
+def test_netcdf_reads_a_hierarchy(tree, mount, tmp_path):
+    path, expected = tree
+    (tmp_path / "t.nc").write_bytes(mount(path, views=("tree.h5",)).read("tree.h5"))
+    with netCDF4.Dataset(tmp_path / "t.nc") as file:
+        assert file["x/a"].dimensions == ("x", "y")
+        for name, values in expected.items():
+            np.testing.assert_array_equal(file[name][:], values)
+
+
+def test_a_hierarchy_of_many_nodes_is_cut(mount):
+    long = {"text": "é" * 30_000}
+    documents = {f"g{i}/zarr.json": group_document(attributes=long) for i in range(60)}
+    documents |= {f"g{i}/a/zarr.json": array_document((2,), (2,)) for i in range(60)}
+    deep = "/".join(["d"] * 70)
+    documents |= {f"{deep[: 2 * i + 1]}/zarr.json": group_document() for i in range(70)}
+    documents[f"{deep}/a/zarr.json"] = array_document((2,), (2,))
+    m = mount(MemoryStore({"zarr.json": group_document(), **documents}), views=("tree.h5",))
+    data = m.read("tree.h5", 1 << 20)
+    assert len(data) < 4 << 20
+    with h5py.File(io.BytesIO(data)) as file:
+        kept = [name for name in file if name.startswith("g")]
+        left_out = file.attrs["zarrfs_left_out"].decode().split(", ")
+        assert 5 < len(kept) < 60
+        assert {*kept, *left_out} == {*(f"g{i}" for i in range(60)), "/".join(["d"] * 65)}
+        assert all(file[f"{name}/a"][...].tolist() == [7, 7] for name in kept)
 
 
 def test_a_chunk_that_is_bad_is_an_error_where_it_is_read(mount):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -15,14 +15,13 @@ from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, Remains
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.headers.form import GroupForm, Inexpressible
-from zarrfs.views.headers.grouped import Grouped, Member
+from zarrfs.views.headers.grouped import MOST_MEMBERS, Below, Grouped, Member, Wanted
 from zarrfs.views.headers.hdf5.group import MOST_ARRAYS
 from zarrfs.views.headers.registry import chosen_of_group, find_group_format
 from zarrfs.views.tiles.boxes import Boxes
 from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
 from zarrfs.views.tiles.tiling import Tiling
 
-_MOST_MEMBERS = 4 * MOST_ARRAYS
 _versions = count(1)
 
 
@@ -83,7 +82,7 @@ class MountedGroup(MountedNode):
     name : of the group, for people.
     views : as `registry.chosen_of_group` takes them.
     layout : of the elements of ``array.bin``.
-    members : the nodes in the group by name, or those at some paths below it. Raises ZarrfsError.
+    members : the nodes that a format asks for, by path. Raises ZarrfsError.
     fresh_seconds : how long a file stays what it is, whatever becomes of the group.
     """
 
@@ -95,7 +94,7 @@ class MountedGroup(MountedNode):
         name: str,
         views: Collection[str],
         layout: FlatConfig,
-        members: Callable[[Sequence[str] | None], Iterable[tuple[str, MountedNode]]],
+        members: Callable[[Wanted], Iterable[tuple[str, MountedNode]]],
         fresh_seconds: float,
     ) -> None:
         super().__init__(node, note, mtime_ns)
@@ -119,7 +118,8 @@ class MountedGroup(MountedNode):
 
     def may_lack(self, local: int) -> bool:
         """Whether only the arrays tell if there is such a file."""
-        return find_group_format(self._shown[local]).members(self._attributes) is not None
+        wanted = find_group_format(self._shown[local]).members(self._attributes)
+        return not isinstance(wanted, Below)
 
     def leave(self) -> Remains | None:
         # The files keep their arrays, and those the group.
@@ -150,28 +150,35 @@ class MountedGroup(MountedNode):
 
     def _make(self, name: str) -> GroupFile:
         group_format = find_group_format(name)
-        paths = group_format.members(self._attributes)
+        wanted = group_format.members(self._attributes)
         try:
-            nodes = list(islice(self._members(paths), _MOST_MEMBERS))
+            nodes = list(islice(self._members(wanted), MOST_MEMBERS + 1))
         except StoreListingUnsupported:
             raise EntryNotFound(name) from None
         arrays: dict[str, FlatArray] = {}
-        others = []
-        layout = self._layout if paths is None else FlatConfig()
-        for path, node in nodes:
-            if paths is not None and isinstance(node, FlatArray) and node.rows is not None:
+        groups: dict[str, Mapping[str, object]] = {}
+        others = ["…"] if len(nodes) > MOST_MEMBERS else []
+        layout = self._layout if isinstance(wanted, Below) else FlatConfig()
+        for path, node in nodes[:MOST_MEMBERS]:
+            if (
+                not isinstance(wanted, Below)
+                and isinstance(node, FlatArray)
+                and node.rows is not None
+            ):
                 continue  # boxes of an array that grows would move
             if isinstance(node, FlatArray) and len(arrays) < MOST_ARRAYS:
                 arrays[path] = node
             elif isinstance(node, MountedArray) or not node.is_group:
                 others.append(path)
+            elif wanted is Below.HIERARCHY and node.node.metadata is not None:
+                groups[path] = node.node.metadata.attributes
         members = [
             Member(path, array.described(layout), array.layout.read)
             for path, array in arrays.items()
             if isinstance(array.node.metadata, ArrayMetadata)
         ]
         try:
-            form = group_format.make(Grouped(self._name, self._attributes, members, others))
+            form = group_format.make(Grouped(self._name, self._attributes, members, others, groups))
         except Inexpressible as error:
             raise EntryNotFound(f"{name}: {error}") from None
         return GroupFile(

@@ -30,7 +30,7 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
 from zarrfs.views.facts.around import around, names_beside
 from zarrfs.views.facts.facts import Around
-from zarrfs.views.headers.grouped import node_name
+from zarrfs.views.headers.grouped import Wanted, node_name
 
 _FILE_THREADS = 8
 # Seconds for which the arrays beside others are kept, and how many.
@@ -40,7 +40,7 @@ _MOST_KEPT = 16
 log = logging.getLogger(__name__)
 
 
-Members: TypeAlias = Callable[[str, Sequence[str] | None], Iterable[tuple[str, MountedNode]]]
+Members: TypeAlias = Callable[[str, Wanted], Iterable[tuple[str, MountedNode]]]
 
 
 class NodeOpener:
@@ -48,7 +48,7 @@ class NodeOpener:
 
     group : the attributes of the group at a path, above a node that is being opened.
     node : finds the node of a path. Blocks. Raises ZarrfsError.
-    members : the nodes in the group of a path, opened; or the nodes at some paths below it.
+    members : the nodes of the group of a path that a format asks for, opened.
     plain : the source, where that is a directory of data of any kind.
     """
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zarrfs import bounds
@@ -36,6 +35,7 @@ from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
+from zarrfs.views.headers.grouped import Wanted, find_members
 from zarrfs.views.stored_file import StoredFileView
 
 log = logging.getLogger(__name__)
@@ -357,22 +357,30 @@ class Tree:
         """Number of arrays in memory."""
         return sum(isinstance(place.node, MountedArray) for place in self.nodes.all())
 
-    def _members(self, path: str, paths: Sequence[str] | None) -> Iterator[tuple[str, MountedNode]]:
-        """The nodes in a group by name, or those at ``paths`` below it and in groups there.
+    def _members(self, path: str, wanted: Wanted) -> Iterator[tuple[str, MountedNode]]:
+        """The nodes of a group that a format asks for, as far as they are there.
 
-        Nodes that are not there are left out. Raises ZarrfsError.
+        Raises ZarrfsError.
         """
         if (group := self.nodes.get(path)) is None:
             raise EntryNotFound(path)
-        for below in self.children(group) if paths is None else paths:
-            with suppress(EntryNotFound):
-                place = group
-                for name in below.split("/"):
-                    place = self.child(place, name)
-                yield below, place.node
-                if paths is not None and place.node.is_group:
-                    for name in self.children(place):
-                        yield f"{below}/{name}", self.child(place, name).node
+        places: dict[str, Place] = {"": group}
+
+        def reach(below: str) -> Place:
+            if (place := places.get(below)) is None:
+                parent, _, name = below.rpartition("/")
+                place = places[below] = self.child(reach(parent), name)
+            return place
+
+        def find(below: str) -> MountedNode | None:
+            try:
+                return reach(below).node
+            except EntryNotFound:
+                return None
+
+        return find_members(
+            wanted, lambda below: self.children(places[below]), find, lambda node: node.is_group
+        )
 
     def _group_attributes(self, path: str) -> Mapping[str, Any]:
         """The attributes of a group above a node that is in memory. Does not block."""

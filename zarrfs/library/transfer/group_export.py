@@ -23,7 +23,15 @@ from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.form import GroupForm, Inexpressible
-from zarrfs.views.headers.grouped import Grouped, Member, node_name
+from zarrfs.views.headers.grouped import (
+    MOST_MEMBERS,
+    Below,
+    Grouped,
+    Member,
+    Wanted,
+    find_members,
+    node_name,
+)
 from zarrfs.views.headers.registry import find_group_format
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.stream import StreamView
@@ -34,7 +42,6 @@ from zarrfs.views.view import Data
 
 _AHEAD = 4
 _PIECE = 4 << 20
-_MOST_MEMBERS = 4000
 
 
 def export_group(
@@ -73,13 +80,16 @@ def _form(
 ) -> tuple[GroupForm, Arrays]:
     group_format = find_group_format(name)
     attributes = {} if group.metadata is None else group.metadata.attributes
-    paths = group_format.members(attributes)
-    if paths is not None and not paths:
+    wanted = group_format.members(attributes)
+    if not isinstance(wanted, Below) and not wanted:
         raise UnsupportedError(name, "the group does not describe an image of several levels")
     arrays: Arrays = {}
-    members, others = [], []
+    members = []
+    groups: dict[str, Mapping[str, Any]] = {}
     hierarchy = hierarchy_of(store, config.source)
-    for path, node in islice(_nodes(hierarchy, group.path, paths), _MOST_MEMBERS):
+    nodes = list(islice(_nodes(hierarchy, group.path, wanted), MOST_MEMBERS + 1))
+    others = ["…"] if len(nodes) > MOST_MEMBERS else []
+    for path, node in nodes[:MOST_MEMBERS]:
         metadata = node.metadata
         if isinstance(metadata, ArrayMetadata) and metadata.layout.data_type.fixed_size:
             arrays[path] = caches.open(node.path, metadata), metadata
@@ -88,24 +98,30 @@ def _form(
             members.append(Member(path, described, metadata.layout.read))
         elif not isinstance(metadata, GroupMetadata):
             others.append(path)
+        elif wanted is Below.HIERARCHY:
+            groups[path] = metadata.attributes
     own = node_name(store.url, group.path)
     try:
-        return group_format.make(Grouped(own, attributes, members, others)), arrays
+        return group_format.make(Grouped(own, attributes, members, others, groups)), arrays
     except Inexpressible as error:
         raise UnsupportedError(name, str(error)) from error
 
 
-def _nodes(hierarchy: Hierarchy, group: str, paths: Any) -> Iterator[tuple[str, Node]]:
-    """The nodes in a group, or those at some paths below it and in groups there."""
-    for path in hierarchy.children(group) if paths is None else paths:
+def _nodes(hierarchy: Hierarchy, group: str, wanted: Wanted) -> Iterator[tuple[str, Node]]:
+    """The nodes of a group that a format asks for."""
+
+    def find(path: str) -> Node | None:
         try:
-            node = hierarchy.reach(join(group, path))
+            return hierarchy.reach(join(group, path))
         except NodeNotFound:
-            continue
-        yield path, node
-        if paths is not None and isinstance(node.metadata, GroupMetadata):
-            for name in hierarchy.children(node.path):
-                yield f"{path}/{name}", hierarchy.reach(join(node.path, name))
+            return None
+
+    return find_members(
+        wanted,
+        lambda path: hierarchy.children(join(group, path) if path else group),
+        find,
+        lambda node: isinstance(node.metadata, GroupMetadata),
+    )
 
 
 def view_of(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:

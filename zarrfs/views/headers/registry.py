@@ -100,6 +100,9 @@ GROUP_FORMATS: Mapping[str, GroupRow] = {
     "group.nc": GroupRow(
         "zarrfs.views.headers.hdf5.group:GROUP", "group.nc", False, "netCDF, GDAL, Panoply"
     ),
+    "tree.h5": GroupRow(
+        "zarrfs.views.headers.hdf5.group:TREE", "tree.h5", False, "HDF5, xarray's DataTree"
+    ),
 }
 """By the name of the file, in the order of their numbers, as `FORMATS`."""
 

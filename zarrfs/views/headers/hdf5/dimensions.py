@@ -6,7 +6,7 @@ name of that axis, contains the coordinates of that dimension.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -42,10 +42,14 @@ class Dimension(NamedTuple):
 
 
 class Dimensions:
-    """The dimensions of all arrays of a file."""
+    """The dimensions of all arrays of a group in a file.
 
-    def __init__(self, arrays: Mapping[str, Described]) -> None:
+    taken : names of other things in the group.
+    """
+
+    def __init__(self, arrays: Mapping[str, Described], taken: Collection[str] = ()) -> None:
         self._arrays = arrays
+        self._taken = taken
         self._room = _MOST_COORDINATES
         # The name of each dimension in the file.
         self._names: dict[Dimension, str] = {}
@@ -87,7 +91,7 @@ class Dimensions:
             if axis.length > self._room:
                 return self._name(said, axis, None)
             self._room -= axis.length
-        taken = {*self._names.values(), *self._arrays}
+        taken = {*self._names.values(), *self._arrays, *self._taken}
         number = axis.length
         while name in taken:
             name = f"{base}_{number}"

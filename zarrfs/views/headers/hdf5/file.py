@@ -1,11 +1,12 @@
-"""A file of contiguous datasets in one group: all bytes before the elements."""
+"""A file of groups of contiguous datasets: all bytes before the elements."""
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Dataset:
     kind : the type of the elements, as `messages.number_type` makes it.
     nbytes : of all elements.
     fill : one element as in the file; None: not defined.
-    dimensions : the name of the dimension scale of each axis; empty: none.
+    dimensions : the name of the dimension scale of each axis, in the same group; empty: none.
     scale : whether the dataset is the dimension scale of its own name.
     values : the elements, if they are part of the header; None: they follow the header.
     absent : whether there are no elements, for a scale that has only a name and a length.
@@ -49,11 +50,29 @@ class Dataset:
     span: int = 0
 
 
+class Group(NamedTuple):
+    """
+    path : in the file; empty for the root.
+    datasets : their names differ, also from those of groups in the group.
+    """
+
+    path: str
+    datasets: Sequence[Dataset]
+    attributes: Sequence[TypedAttribute] = ()
+
+    def path_of(self, dataset: Dataset) -> str:
+        return self.within(dataset.name)
+
+    def within(self, name: str) -> str:
+        """The path in the file of what has a name in the group."""
+        return f"{self.path}/{name}" if self.path else name
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """
     header : ends where the first elements begin.
-    offsets : by name, where the elements of each dataset without `values` begin.
+    offsets : by path, where the elements of each dataset without `values` begin.
     """
 
     header: bytes
@@ -63,7 +82,7 @@ class Made:
 
 @dataclass(slots=True)
 class _Addresses:
-    """The addresses of all structures; zeros until all sizes are known."""
+    """The addresses of all structures, by path; zeros until all sizes are known."""
 
     objects: dict[str, int] = field(default_factory=dict)
     data: dict[str, int] = field(default_factory=dict)
@@ -71,68 +90,85 @@ class _Addresses:
     end: int = 0
 
 
-def make_file(datasets: Sequence[Dataset], attributes: Sequence[TypedAttribute] = ()) -> Made:
-    """``attributes`` : of the file. The names of the datasets must differ."""
+def make_file(groups: Sequence[Group]) -> Made:
+    """``groups`` : the root first, and each one after the one that it is in."""
     places = _Addresses()
     # The first pass finds the addresses: their values do not change the size of a header.
-    _write(datasets, attributes, places)
+    _write(groups, places)
     return Made(
-        _write(datasets, attributes, places),
-        {d.name: places.data[d.name] for d in datasets if d.values is None and not d.absent},
+        _write(groups, places),
+        {
+            path: places.data[path]
+            for path, dataset in _datasets(groups)
+            if dataset.values is None and not dataset.absent
+        },
         places.end,
     )
 
 
-def _write(
-    datasets: Sequence[Dataset], attributes: Sequence[TypedAttribute], places: _Addresses
-) -> bytes:
-    links = [(d.name, places.objects.get(d.name, 0)) for d in datasets]
-    parts = [m.object_header([*m.group(links), *map(_attribute, attributes)])]
-    at = m.SUPERBLOCK + len(parts[0])
-    numbers = {d.name: i for i, d in enumerate(d for d in datasets if d.scale)}
-    lists = [name for d in datasets if not d.scale for name in d.dimensions]
-    entry = 1
-    for dataset in datasets:
-        parts.append(m.object_header(_messages(dataset, datasets, places, numbers, entry)))
-        entry += 0 if dataset.scale else len(dataset.dimensions)
-        places.objects[dataset.name] = at
+def _datasets(groups: Sequence[Group]) -> Iterator[tuple[str, Dataset]]:
+    return ((group.path_of(dataset), dataset) for group in groups for dataset in group.datasets)
+
+
+def _write(groups: Sequence[Group], places: _Addresses) -> bytes:
+    parts: list[bytes] = []
+    at = m.SUPERBLOCK
+    inside: dict[str, list[str]] = {}
+    for group in groups[1:]:
+        inside.setdefault(group.path.rpartition("/")[0], []).append(group.path)
+    scales = [path for path, dataset in _datasets(groups) if dataset.scale]
+    numbers = {path: i for i, path in enumerate(scales)}
+    lists: list[str] = []
+    for group in groups:
+        paths = [*map(group.path_of, group.datasets), *inside.get(group.path, ())]
+        links = [(path.rpartition("/")[2], places.objects.get(path, 0)) for path in paths]
+        places.objects[group.path] = at
+        parts.append(m.object_header([*m.group(links), *map(_attribute, group.attributes)]))
         at += len(parts[-1])
+        for dataset in group.datasets:
+            messages = _messages(dataset, group, places, numbers, 1 + len(lists))
+            places.objects[group.path_of(dataset)] = at
+            parts.append(m.object_header(messages))
+            at += len(parts[-1])
+            if not dataset.scale:
+                lists += map(group.within, dataset.dimensions)
     if lists:
         parts.append(bytes(-at % 8))
         at += len(parts[-1])
-        heap = m.heap([struct.pack("<Q", places.objects[name]) for name in lists])
+        heap = m.heap([struct.pack("<Q", places.objects[path]) for path in lists])
         places.heap = at
         parts.append(heap)
         at += len(heap)
-    for dataset in sorted(datasets, key=lambda d: d.values is None):
+    behind: list[int] = []
+    for path, dataset in sorted(_datasets(groups), key=lambda found: found[1].values is None):
         if dataset.absent or not dataset.nbytes:
-            places.data[dataset.name] = m.UNDEFINED
+            places.data[path] = m.UNDEFINED
             continue
         start = at + -at % (PAGE if dataset.chunks else _ALIGNMENT)
         if dataset.values is not None:
             parts += [bytes(start - at), dataset.values]
-        places.data[dataset.name] = start
+        else:
+            behind.append(start)
+        places.data[path] = start
         at = start + (dataset.span or dataset.nbytes)
     places.end = at
     header = m.superblock(at) + b"".join(parts)
-    behind = [
-        places.data[d.name] for d in datasets if d.values is None and not d.absent and d.nbytes
-    ]
     return header.ljust(min(behind, default=len(header)), b"\0")
 
 
 def _messages(
     dataset: Dataset,
-    datasets: Sequence[Dataset],
+    group: Group,
     places: _Addresses,
     numbers: dict[str, int],
     entry: int,
 ) -> list[m.Message]:
     """
-    numbers : of the scales.
+    numbers : of the scales of the file.
     entry : number in the heap of the scale of the first axis.
     """
-    address = places.data.get(dataset.name, 0)
+    path = group.path_of(dataset)
+    address = places.data.get(path, 0)
     found: list[m.Message] = [
         (m.DATASPACE, m.dataspace(dataset.shape)),
         (m.DATATYPE, dataset.kind),
@@ -142,9 +178,9 @@ def _messages(
     if dataset.scale:
         name = _NO_VARIABLE.format(*dataset.shape) if dataset.absent else dataset.name
         found += [m.text_attribute("CLASS", "DIMENSION_SCALE"), m.text_attribute("NAME", name)]
-        number = np.array(numbers[dataset.name], "<i4")
+        number = np.array(numbers[path], "<i4")
         found.append(m.number_attribute("_Netcdf4Dimid", number))
-        found += _reference_list(dataset, datasets, places)
+        found += _reference_list(dataset, group, places)
     elif dataset.dimensions:
         data = b"".join(
             struct.pack("<IQI", 1, places.heap, entry + axis)
@@ -162,13 +198,11 @@ def _layout(dataset: Dataset, address: int) -> bytes:
     return m.chunked(address + dataset.root, dataset.chunks, item)
 
 
-def _reference_list(
-    scale: Dataset, datasets: Sequence[Dataset], places: _Addresses
-) -> list[m.Message]:
+def _reference_list(scale: Dataset, group: Group, places: _Addresses) -> list[m.Message]:
     """The axes of the datasets that the scale belongs to."""
     pairs = [
-        struct.pack("<QIxxxx", places.objects.get(d.name, 0), axis)
-        for d in datasets
+        struct.pack("<QIxxxx", places.objects.get(group.path_of(d), 0), axis)
+        for d in group.datasets
         if not d.scale
         for axis, name in enumerate(d.dimensions)
         if name == scale.name

@@ -1,60 +1,80 @@
-"""``group.h5``: the arrays of a group as the datasets of one HDF5 file that netCDF opens, too."""
+"""``group.h5`` and ``tree.h5``: arrays of a group, or of all groups below, as one HDF5 file.
+
+netCDF opens it, too. Each group has its own dimensions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 from zarrfs.views.facts.georeference import grid_mapping
-from zarrfs.views.headers.attributes import size_of, typed_attributes
+from zarrfs.views.headers.attributes import TypedAttribute, size_of, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible, Placed
-from zarrfs.views.headers.grouped import CHILDREN, Grouped, GroupFormat
+from zarrfs.views.headers.grouped import Below, Grouped, GroupFormat
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
-from zarrfs.views.headers.hdf5.file import Dataset, Made, make_file
+from zarrfs.views.headers.hdf5.file import Dataset, Group, Made, make_file
 from zarrfs.views.headers.hdf5.single import GRID_MAPPING, dataset_of, georeference_of, h5
 from zarrfs.views.tiles.computed import Computed, Table
 
 MOST_ARRAYS = 1000
+# Programs go down into groups by recursion.
+_DEEPEST = 64
+_GROUPS_SHARE = LARGEST_HEADER // 4
+_BYTES_A_GROUP = 256
 
 
-def group_file(
-    arrays: Mapping[str, Described], attributes: Mapping[str, Any], others: Sequence[str]
-) -> Made:
-    """All bytes before the elements, and the offset of the elements of each array.
-
-    arrays : by their names in the group.
-    others : names of arrays that are left out in any case.
-    """
-    left_out = list(others)
+def _hdf5(group: Grouped) -> GroupForm:
+    """Raises nothing: what does not fit is left out, and named in an attribute of the file."""
+    left_out = list(group.others)
+    groups = _groups(group, left_out)
     kept: dict[str, Described] = {}
-    for name, array in arrays.items():
+    for path, array, _ in group.members:
+        parent, _, name = path.rpartition("/")
+        if parent not in groups:
+            continue
         if len(kept) < MOST_ARRAYS and name.isprintable() and _fits(array):
-            kept[name] = array
+            kept[path] = array
         else:
-            left_out.append(name)
+            left_out.append(path)
     while True:
-        made = _make(kept, attributes, left_out)
+        groups[""] = typed_attributes(group.attributes, left_out=left_out)
+        made = _make(groups, kept)
         if len(made.header) <= LARGEST_HEADER or not kept:
-            return made
-        for name in list(kept)[len(kept) // 2 :]:
-            left_out.append(name)
-            del kept[name]
-
-
-def _group_h5(group: Grouped) -> GroupForm:
-    """``group.h5``. Raises nothing."""
-    arrays = {member.path: member.array for member in group.members}
-    made = group_file(arrays, group.attributes, group.others)
-    places = sorted((at, name) for name, at in made.offsets.items() if at < made.size)
+            break
+        for path in list(kept)[len(kept) // 2 :]:
+            left_out.append(path)
+            del kept[path]
+    places = sorted((at, path) for path, at in made.offsets.items() if at < made.size)
     return GroupForm(
         Computed([Table.of_bytes(0, made.header)]),
-        [Placed(name, at) for at, name in places],
+        [Placed(path, at) for at, path in places],
         made.size,
     )
 
 
-GROUP = GroupFormat(lambda attributes: CHILDREN, _group_h5)
+GROUP = GroupFormat(lambda attributes: Below.CHILDREN, _hdf5)
+TREE = GroupFormat(lambda attributes: Below.HIERARCHY, _hdf5)
+
+_Groups = dict[str, list[TypedAttribute]]
+
+
+def _groups(group: Grouped, left_out: list[str]) -> _Groups:
+    """The attributes of the groups of the file, parents first. Adds to ``left_out``."""
+    found: _Groups = {"": []}
+    room = _GROUPS_SHARE
+    for path, attributes in group.groups.items():
+        parent, _, name = path.rpartition("/")
+        if parent not in found:
+            continue
+        said = typed_attributes(attributes)
+        size = size_of(said) + len(path) + _BYTES_A_GROUP
+        if size <= room and name.isprintable() and path.count("/") < _DEEPEST:
+            found[path] = said
+            room -= size
+        else:
+            left_out.append(path)
+    return found
 
 
 def _fits(array: Described) -> bool:
@@ -65,16 +85,37 @@ def _fits(array: Described) -> bool:
     return True
 
 
-def _make(
-    arrays: Mapping[str, Described],
-    attributes: Mapping[str, Any],
-    left_out: Sequence[str],
-) -> Made:
-    dimensions = Dimensions(arrays)
-    scales = dimensions.scales()
-    places = _Places({*arrays, *(scale.name for scale in scales)})
-    datasets: list[Dataset] = []
+def _make(groups: _Groups, arrays: Mapping[str, Described]) -> Made:
+    inside: dict[str, dict[str, Described]] = {path: {} for path in groups}
+    names: dict[str, set[str]] = {path: set() for path in groups}
+    for path, array in arrays.items():
+        parent, _, name = path.rpartition("/")
+        inside[parent][name] = array
+    for path in groups:
+        parent, _, name = path.rpartition("/")
+        names[parent].add(name)
     room = 2 * LARGEST_HEADER
+    made: list[Group] = []
+    for path, attributes in groups.items():
+        datasets = _datasets(inside[path], names[path], room)
+        room -= sum(size_of(dataset.attributes) for dataset in datasets)
+        made.append(Group(path, datasets, attributes))
+    return make_file(made)
+
+
+def _datasets(
+    arrays: Mapping[str, Described], taken: Collection[str], room: int
+) -> Sequence[Dataset]:
+    """The datasets of a group.
+
+    taken : names in the group that are no arrays.
+    room : for their attributes. Where these take more, the header is too large in any case, and
+        datasets are missing.
+    """
+    dimensions = Dimensions(arrays, taken)
+    scales = dimensions.scales()
+    places = _Places({*arrays, *taken, *(scale.name for scale in scales)})
+    datasets: list[Dataset] = []
     for name, array in arrays.items():
         # The group's own variable says more than what is known of it.
         said = grid_mapping(array.attributes) in arrays
@@ -84,9 +125,8 @@ def _make(
         )
         room -= size_of(datasets[-1].attributes)
         if room < 0:
-            break  # the header is too large in any case
-    said_of_group = typed_attributes(attributes, left_out=left_out)
-    return make_file([*scales, *places.datasets, *datasets], said_of_group)
+            break
+    return [*scales, *places.datasets, *datasets]
 
 
 class _Places:

@@ -15,7 +15,7 @@ from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
-from zarrfs.views.headers.hdf5.file import Dataset, Made, make_file
+from zarrfs.views.headers.hdf5.file import Dataset, Group, Made, make_file
 from zarrfs.views.headers.hdf5.messages import MARKS, number_type
 
 _MOST_AXES = 32
@@ -130,4 +130,4 @@ def make_single(
     )
     others = [place] if place is not None else []
     data = replace(data, chunks=chunks, root=root, span=span)
-    return make_file([*dimensions.scales(), *others, data])
+    return make_file([Group("", [*dimensions.scales(), *others, data])])
