@@ -170,6 +170,34 @@ def test_what_cannot_be_stored_at_the_end_is_told(daemon, small, options, mount_
     assert (stored(small / "a.zarr") == data).all()
 
 
+def test_what_an_overlay_cannot_take_goes_nowhere_else(small, mount_daemon, tmp_path):
+    """Neither into its source, nor into another overlay."""
+    source = tmp_path / "a.zarr"
+    zarr.create_array(source, shape=SHAPE, chunks=(8, 128, 128), dtype="u1", compressors=None)
+    data = new_data()
+
+    def mount(*options):
+        return mount_daemon(source, "rw", "flush_delay=3600", *options, quiet=False)
+
+    def content(daemon):
+        found = (daemon.path / "array.bin").read_bytes()
+        daemon.umount()
+        return found
+
+    daemon = mount(f"overlay={small / 'o'}")
+    with open(daemon.path / "array.bin", "r+b") as file:
+        file.write(data.tobytes())
+        with pytest.raises(OSError, match="No space left"):
+            file.close()
+    assert run_zarrfs("umount", daemon.path).returncode == 1
+    assert "kept in" in daemon.log
+    assert content(mount()) == bytes(data.nbytes)
+    assert content(mount(f"overlay={tmp_path / 'other'}")) == bytes(data.nbytes)
+    _remount(small, "size=16m")
+    assert content(mount(f"overlay={small / 'o'}")) == data.tobytes()
+    assert content(mount()) == bytes(data.nbytes)
+
+
 def test_damaged_neighbours(mount_daemon, tmp_path):
     """Part of a chunk cannot be changed when the rest of it cannot be read; all of it can."""
     source = tmp_path / "a.zarr"

@@ -73,6 +73,9 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     attribute_seconds = min(attribute_seconds, options.recheck_metadata)
     # The mount of one path cannot store the changes of another.
     part = f"{source}\0{options.path}" if options.path else source
+    if options.overlay is not None:
+        # What an overlay could not take belongs neither to the source nor to another overlay.
+        part += f"\0\0{os.path.realpath(options.overlay)}"
     journal = journal_place(part, options.journal)
     given = asdict(options)
     # A setting has the name of its option.
