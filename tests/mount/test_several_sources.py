@@ -11,7 +11,8 @@ import pytest
 import zarr
 
 from tests.conftest import COMMAND, run_zarrfs
-from zarrfs.errors import StoreError
+from zarrfs.daemon.source.disjoint import check_apart
+from zarrfs.errors import StoreError, UsageError
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.joined import JoinedStores, names_of
 from zarrfs.store.open import StoreConfig, open_store
@@ -84,6 +85,27 @@ def test_what_is_refused(sources, tmp_path, options, said):
     missing = run_zarrfs("mount", sources[0], tmp_path / "none", tmp_path / "m")
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
     assert f"{tmp_path / 'none'}: no such file" in missing.stderr
+
+
+@pytest.mark.parametrize("options", ["rw", "rw,overlay=overlay"])
+def test_no_array_is_written_under_two_names(tmp_path, sources, options):
+    """Each name has caches of its own: a page of one would undo what came through the other."""
+    (tmp_path / "m").mkdir()
+    (tmp_path / "link").symlink_to("one")
+    group = tmp_path / "g.zarr"
+    for one, other in [(group, group / "inner"), (sources[0], tmp_path / "link" / "a.zarr")]:
+        for both in ((one, other), (other, one), (f"file://{one}", other)):
+            done = run_zarrfs("mount", *both, tmp_path / "m", "-o", options)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+            assert "lies in" in done.stderr
+    assert not (tmp_path / "m").is_mount()
+
+
+def test_remote_sources_that_lie_in_each_other():
+    check_apart(["s3://b/a.zarr", "s3://b/a.zarr2", "s3://c/a.zarr", "/s3/b", "gs://b/a.zarr/x"])
+    for other in ("s3://b/a.zarr/", "s3://b/a.zarr//x", "s3://b", "s3://b/a.zarr"):
+        with pytest.raises(UsageError, match="lies in"):
+            check_apart(["s3://b/a.zarr", other])
 
 
 def test_the_store(tmp_path):

@@ -8,8 +8,11 @@ part of it, with the same end.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from itertools import permutations
 
-from zarrfs.errors import MountError
+from zarrfs.errors import MountError, UsageError
+from zarrfs.store.open import local_directory
 
 
 def check_disjoint(store_path: str | None, mount_point: str) -> None:
@@ -25,6 +28,24 @@ def check_disjoint(store_path: str | None, mount_point: str) -> None:
         raise MountError(f"source {store} lies under the mount point {mount_point}")
     if _within(mount_point, store):
         raise MountError(f"mount point {mount_point} lies inside the source {store}")
+
+
+def check_apart(sources: Sequence[str]) -> None:
+    """Raises `UsageError` where a source is another one too, or lies in it.
+
+    Their arrays would have two names in a mount, each with caches of its own.
+    """
+    places = [_parts(source) for source in sources]
+    for (inner, place), (outer, around) in permutations(zip(sources, places, strict=True), 2):
+        if place[: len(around)] == around:
+            raise UsageError(f"{inner} lies in {outer}: with -o rw, name it once")
+
+
+def _parts(source: str) -> list[str]:
+    """The parts of a path without links, or of a URL."""
+    path = local_directory(source)
+    place = source if path is None else os.path.realpath(path)
+    return ["" if path is None else "/", *filter(None, place.split("/"))]
 
 
 def _within(path: str, directory: str) -> bool:
