@@ -5,16 +5,19 @@ The kernel hands over whole pages and does not say which of their bytes were cha
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from tests.mount.arrays import FILL, SHAPE, Target
 from tests.soak import TIMES
@@ -324,3 +327,37 @@ def test_a_mapped_view_of_a_whole_array_beside_writes_through_another_one(path, 
     os.close(file)
     assert sharded.stored().tobytes() == expected.tobytes()
     assert (mapped == expected).all()
+
+
+def test_an_array_is_written_through_one_of_its_names(mounted, tmp_path):
+    """A page of the other name would undo what came through the first."""
+    group = zarr.create_group(tmp_path / "g.zarr")
+    array = group.create_array("deep/a", shape=(40, 40), chunks=(20, 20), dtype="u2")
+    array[...] = 1
+    outside = zarr.create_array(tmp_path / "o.zarr", shape=9, dtype="u2")
+    (tmp_path / "g.zarr/link").symlink_to("deep/a")
+    (tmp_path / "g.zarr/above").symlink_to("deep")
+    for name in ("one", "two"):
+        (tmp_path / "g.zarr" / name).symlink_to(outside.store.root)
+    path = mounted(tmp_path / "g.zarr", "rw,follow_symlinks,resize,allow_remove")
+    own = path / "deep/a/array.bin"
+    for other in ("link", "above/a"):
+        place = path / other
+        for flags in (os.O_RDWR, os.O_WRONLY | os.O_TRUNC):
+            with pytest.raises(OSError, match="Read-only file system"):
+                os.open(place / "array.npy", flags)
+        for refused in (place / "chunks/0/0").unlink, partial(os.truncate, place / "array.bin", 80):
+            with pytest.raises(PermissionError):
+                refused()
+        assert "its other name /deep/a" in (place / "zarrfs-note.txt").read_text()
+        for number in range(3):
+            with open(own, "r+b") as file:
+                file.write(bytes([number]))
+            assert (place / "array.bin").read_bytes() == own.read_bytes()
+    refused = []
+    for name in ("one", "two"):
+        try:
+            os.close(os.open(path / name / "array.bin", os.O_RDWR))
+        except OSError as error:
+            refused.append(error.errno)
+    assert refused == [errno.EROFS]

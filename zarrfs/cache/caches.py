@@ -220,12 +220,14 @@ class Caches:
         if self.write_back is not None:
             self.write_back.budget.shrink()
 
-    def open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
+    def open(self, path: str, metadata: ArrayMetadata, *, read_only: bool = False) -> CachedArray:
         """The array at ``path`` of the store; a `WritableArray` if the mount can write to it.
+
+        read_only : others write to it, so that each look at it asks the store.
 
         Raises BudgetExceeded if a single chunk does not fit.
         """
-        array = self._open(path, metadata)
+        array = self._open(path, metadata, read_only=read_only)
         with self._arrays_lock:
             self._arrays.add(array)
         return array
@@ -239,7 +241,7 @@ class Caches:
         with self._arrays_lock:
             return list(self._arrays)
 
-    def _open(self, path: str, metadata: ArrayMetadata) -> CachedArray:
+    def _open(self, path: str, metadata: ArrayMetadata, *, read_only: bool) -> CachedArray:
         config = self._config
         array = Array(
             self._store,
@@ -251,6 +253,8 @@ class Caches:
         recheck = math.inf if self._store.traits.immutable else config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.traits.near else _REMOTE_RECHECK
+        if read_only:
+            return CachedArray(self.cache, array, 0, self._processes)
         if self.write_back is None or not array.layout.data_type.fixed_size:
             return CachedArray(self.cache, array, recheck, self._processes)
         # Without `fill_missing` a missing chunk is an error, so chunks of fill values are stored.

@@ -298,7 +298,7 @@ class FileSystem:
         place = await self._place(inode)
         if stat.is_directory(place):
             raise IsADirectory(f"inode {inode}")
-        if write and not self._tree.config.writable:
+        if write and (not self._tree.config.writable or place.node.linked):
             raise ReadOnly(f"inode {inode}")
         if truncate:
             # The kernel is about to forget its pages of the file. Pages changed in a

@@ -291,6 +291,20 @@ def may_exist(store: Store, keys: Sequence[str]) -> Sequence[str]:
     return store.may_exist(keys) if isinstance(store, KnowsNames) else keys
 
 
+@runtime_checkable
+class KnowsLinks(Protocol):
+    """A store whose directories may have several names, because links lead to them."""
+
+    def real_key(self, key: str) -> str:
+        """The one name of a directory; its absolute path if it lies outside the store."""
+        ...
+
+
+def real_key(store: Store, key: str) -> str:
+    """`KnowsLinks.real_key` of any store; ``key`` itself if it has no links."""
+    return store.real_key(key) if isinstance(store, KnowsLinks) else key
+
+
 def get_step_by_step(
     store: Store, wanted: Sequence[Steps]
 ) -> Iterator[list[Blob] | StoreError | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from zarrfs.store.base import (
     get_one_by_one,
     get_step_by_step,
     put_one_by_one,
+    real_key,
 )
 from zarrfs.store.ranges import resolve
 
@@ -113,6 +115,13 @@ class JoinedStores:
         name, store = found
         inside = [steps._replace(key=_inside(steps.key)) for steps in wanted]
         return self._each(name, store.get_in_steps(inside))
+
+    def real_key(self, key: str) -> str:
+        """See `KnowsLinks`."""
+        name, _, inside = key.partition("/")
+        store = self._stores.get(name)
+        real = inside if store is None else real_key(store, inside)
+        return real if os.path.isabs(real) else f"{name}/{real}".rstrip("/")
 
     def info(self, key: str) -> ObjectInfo | None:
         if (document := _GROUP.get(key)) is not None:

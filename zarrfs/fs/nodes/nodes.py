@@ -137,6 +137,7 @@ class MountedNode:
     """A group, or an array that cannot be served: a directory of documents and a note.
 
     is_root : whether it is the root of the mount.
+    linked : whether it is another name of an array, through which that cannot be written to.
     superseded : whether another one stands in its place, whose files have other bytes.
     looked : when its metadata were last looked at, of the clock `time.monotonic`.
     nbytes : of memory that it takes, about.
@@ -146,6 +147,7 @@ class MountedNode:
     """
 
     is_root = False
+    linked = False
     superseded = False
 
     def __init__(self, node: Node, note: str | None, mtime_ns: int) -> None:

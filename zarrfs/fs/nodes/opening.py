@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -24,7 +25,7 @@ from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.store.base import Store
+from zarrfs.store.base import Store, real_key
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
@@ -73,6 +74,8 @@ class NodeOpener:
         self._file_threads = LoaderPool(_FILE_THREADS)
         self._started_ns = time.time_ns()
         self._groups_above: GroupsAbove | None = None
+        # The first name of each directory outside the store.
+        self._linked: dict[str, str] = {}
         # The arrays beside others, and when they were read, of the clock `time.monotonic`.
         self._neighbours: dict[str, tuple[float, Neighbours]] = {}
 
@@ -135,7 +138,8 @@ class NodeOpener:
         if rows := self._rows_to_come(metadata):
             layout = metadata.layout.resized((rows, *metadata.shape[1:]))
             metadata = metadata._replace(layout=layout)
-        source = self._caches.open(node.path, metadata)
+        other = self._other_name(node.path)
+        source = self._caches.open(node.path, metadata, read_only=other is not None)
         flat = FlatConfig(self._config.byteorder, self._config.order)
         region = None
         if self._config.region is not None:
@@ -151,7 +155,22 @@ class NodeOpener:
             growth = Growth(self._caches.write_back, source, source.flush, clearing)
         facts_around = self._around(node.path, metadata)
         views = ArrayViews(self._config.views, flat, facts_around, region, grows=growth is not None)
-        return FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
+        array = FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
+        if other is not None:
+            array.linked = True
+            array.note = f"is written through its other name {other}, to which a link leads"
+        return array
+
+    def _other_name(self, path: str) -> str | None:
+        """The name through which an array is written to, if that is another one.
+
+        An array has one name for writing, or the caches of one would undo what came through
+        the other.
+        """
+        if not self._config.writable or (real := real_key(self._store, path)) == path:
+            return None
+        first = self._linked.setdefault(real, path) if os.path.isabs(real) else real
+        return None if first == path else f"/{first}"
 
     def _around(self, path: str, metadata: ArrayMetadata) -> Callable[[], Around]:
         """Reads the arrays beside it that say what it means; groups are in memory."""

@@ -190,6 +190,13 @@ class LocalStore:
         """See `KnowsNames`."""
         return may_exist(self._root, keys)
 
+    def real_key(self, key: str) -> str:
+        """See `KnowsLinks`."""
+        root = os.path.realpath(self._root.path)
+        real = os.path.realpath(os.path.join(root, key))
+        inside = os.path.commonpath((root, real)) == root
+        return os.path.relpath(real, root).removeprefix(".") if inside else real
+
     def info(self, key: str) -> ObjectInfo | None:
         return self._root.inspect(key, encode(key))
 

@@ -20,6 +20,7 @@ from zarrfs.store.base import (
     get_one_by_one,
     get_step_by_step,
     put_one_by_one,
+    real_key,
 )
 
 
@@ -66,6 +67,10 @@ class StoreWrapper:
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
         # Through `get_ranges`, which wrappers override.
         return get_step_by_step(self, wanted)
+
+    def real_key(self, key: str) -> str:
+        """See `KnowsLinks`."""
+        return real_key(self._inner, key)
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._inner.info(key)
