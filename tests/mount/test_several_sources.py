@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 from tests.conftest import COMMAND, run_zarrfs
-from zarrfs.daemon.source.disjoint import check_apart
+from zarrfs.daemon.source.disjoint import check_sources_disjoint
 from zarrfs.errors import StoreError, UsageError
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.joined import JoinedStores, names_of
@@ -102,10 +102,12 @@ def test_no_array_is_written_under_two_names(tmp_path, sources, options):
 
 
 def test_remote_sources_that_lie_in_each_other():
-    check_apart(["s3://b/a.zarr", "s3://b/a.zarr2", "s3://c/a.zarr", "/s3/b", "gs://b/a.zarr/x"])
+    check_sources_disjoint(
+        ["s3://b/a.zarr", "s3://b/a.zarr2", "s3://c/a.zarr", "/s3/b", "gs://b/a.zarr/x"]
+    )
     for other in ("s3://b/a.zarr/", "s3://b/a.zarr//x", "s3://b", "s3://b/a.zarr"):
         with pytest.raises(UsageError, match="lies in"):
-            check_apart(["s3://b/a.zarr", other])
+            check_sources_disjoint(["s3://b/a.zarr", other])
 
 
 def test_the_store(tmp_path):

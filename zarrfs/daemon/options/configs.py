@@ -74,7 +74,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     # The mount of one path cannot store the changes of another.
     part = f"{source}\0{options.path}" if options.path else source
     if options.overlay is not None:
-        # What an overlay could not take belongs neither to the source nor to another overlay.
+        # Changes that an overlay could not take belong to it, not to the source or another overlay.
         part += f"\0\0{os.path.realpath(options.overlay)}"
     journal = journal_place(part, options.journal)
     given = asdict(options)

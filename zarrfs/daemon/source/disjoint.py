@@ -30,7 +30,7 @@ def check_disjoint(store_path: str | None, mount_point: str) -> None:
         raise MountError(f"mount point {mount_point} lies inside the source {store}")
 
 
-def check_apart(sources: Sequence[str]) -> None:
+def check_sources_disjoint(sources: Sequence[str]) -> None:
     """Raises `UsageError` where a source is another one too, or lies in it.
 
     Their arrays would have two names in a mount, each with caches of its own.

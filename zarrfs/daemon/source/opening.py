@@ -11,7 +11,7 @@ from zarrfs.daemon.options.configs import store_config
 from zarrfs.daemon.own_mount_point import mount_name
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.source.any_directory import with_found_stores
-from zarrfs.daemon.source.disjoint import check_apart
+from zarrfs.daemon.source.disjoint import check_sources_disjoint
 from zarrfs.daemon.source.disk_cache import keep_on_disk
 from zarrfs.daemon.source.overlay import overlaid
 from zarrfs.errors import UsageError
@@ -45,7 +45,7 @@ def _open_sources(request: MountRequest, stack: ExitStack) -> Store:
         if options.assume_metadata is not None:
             raise UsageError("option assume_metadata is for one source")
         if options.rw:
-            check_apart(request.sources)
+            check_sources_disjoint(request.sources)
         names = names_of(request.sources, mount_name)
         return JoinedStores(dict(zip(names, map(open_one, request.sources), strict=True)))
     store = open_one(request.source)
