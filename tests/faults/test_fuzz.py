@@ -20,6 +20,9 @@ COUNTS = {
     "caches": 300,
     "icechunk": 30,
     "parquet": 10,
+    "hdf5": 10,
+    "tiff": 15,
+    "grib": 4,
     "mounts": 2,
 }
 

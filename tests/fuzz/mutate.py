@@ -26,6 +26,20 @@ def mutated_bytes(random: Random, data: bytes, others: Sequence[bytes] = ()) -> 
     return bytes(found)
 
 
+def mutated_within(random: Random, data: bytes, ranges: Sequence[tuple[int, int]]) -> bytes:
+    """``data`` with one to four bytes or numbers changed that lie in one of the ranges."""
+    found = bytearray(data)
+    sizes = [stop - start for start, stop in ranges]
+    for _ in range(random.choice((1, 1, 1, 2, 4))):
+        (start, stop), *_ = random.choices(ranges, sizes)
+        # Zeros are mostly room that nobody reads.
+        at = next((at for _ in range(4) if data[at := random.randrange(start, stop)]), start)
+        part = found[at : at + random.choice((1, 1, 2, 4, 8))]
+        random.choice((_flip, _set, _word))(random, part, ())
+        found[at : at + len(part)] = part
+    return bytes(found)
+
+
 def _flip(random: Random, data: bytearray, others: Sequence[bytes]) -> None:
     if data:
         data[random.randrange(len(data))] ^= 1 << random.randrange(8)

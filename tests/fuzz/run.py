@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
+from tests.fuzz import foreign
 from tests.fuzz.documents import Documents
 from tests.fuzz.files import Caches, Journals, Parquet, Repositories
 from tests.fuzz.mounts import Mounts
@@ -55,6 +56,9 @@ TARGETS = {
     "caches": Target(Caches, 0.02, 5_000),
     "icechunk": Target(Repositories, 0.06, 200),
     "parquet": Target(Parquet, 0.06, 50),
+    "hdf5": Target(foreign.hdf5, 0.10, 500, room=4 << 30),
+    "tiff": Target(foreign.tiff, 0.06, 500, room=4 << 30),
+    "grib": Target(foreign.grib, 0.06, 500, room=4 << 30),
     "mounts": Target(Mounts, 0.06, 4, seconds=60.0),
 }
 MAIN = ("-m", "tests.fuzz")

@@ -422,6 +422,14 @@ def long_double(file, folder):
     file["y"] = h5py.Empty("f4")
 
 
+@noted(x="has 5 bytes, not 96", masked="has 5 bytes, not 96")
+def chunks_of_a_wrong_size(file, folder):
+    """HDF5 itself reads whatever is in its memory behind them."""
+    for name, how, mask in (("x", {}, 0), ("masked", {"compression": "gzip"}, 1)):
+        made = file.create_dataset(name, (4, 6), "i4", chunks=(4, 6), **how)
+        made.id.write_direct_chunk((0, 0), b"short", mask)
+
+
 @noted(
     gone="does not exist", loop="lead to each other", up="a group that it is in",
     no_file="No such file", outside="not below", raw="not below", device="not a file",

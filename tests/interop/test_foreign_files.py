@@ -162,6 +162,14 @@ class TestTiff:
         checked = run_zarrfs("check", tmp_path / "a.tif")
         assert (checked.returncode, checked.stdout.count("1/")) == (1, 1)
 
+    def test_a_strip_without_a_place_is_no_zeros(self, tmp_path, open_direct):
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(path, IMAGE)
+        with tifffile.TiffFile(path, mode="r+") as file:
+            file.pages[0].tags["StripOffsets"].overwrite(0)
+        with pytest.raises(StoreError, match="no place in the file"):
+            open_direct(path)
+
     def test_what_cannot_be_decoded_says_so(self, tmp_path, open_direct):
         tifffile.imwrite(
             tmp_path / "a.tif", IMAGE, tile=(32, 32), compression="zlib", predictor=True

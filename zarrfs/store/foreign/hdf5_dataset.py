@@ -114,12 +114,14 @@ def translate(dataset: Any, path: str, room: int, scales: Names) -> Translated:
     found: list[tuple[Shape, int, int]] | None = None
     plain = layout in (h5py.h5d.CHUNKED, h5py.h5d.CONTIGUOUS) and not plist.get_external_count()
     same = not text and _is_same(h5py, base, dtype, stored)
+    if chunks and not text:
+        found = _stored(dataset, stored, filters, chunks, room)
     if plain and same:
         codecs = _codecs(filters)
-        if codecs is not None:
-            found = _stored(dataset, filters, chunks, room) if chunks else _pieces(dataset, base)
+        if codecs is not None and not chunks:
+            found = _pieces(dataset, base)
     in_order = base.names is None or base == packed(base)
-    by_reference = found is not None and in_order
+    by_reference = found is not None and codecs is not None and in_order
     if chunks is None:
         chunks = (min(shape[0], _TEXTS), *(1,) * (len(shape) - 1)) if text and shape else None
         chunks = chunks or _rows(shape, base.itemsize)
@@ -246,15 +248,23 @@ def _codecs(filters: list[Filter]) -> list[dict[str, Any]] | None:
 
 
 def _stored(
-    dataset: Any, filters: list[Filter], chunks: Shape, room: int
+    dataset: Any, stored: Any, filters: list[Filter], chunks: Shape, room: int
 ) -> list[tuple[Shape, int, int]] | None:
-    """Index, place and size of each stored chunk; None if HDF5 has to read them."""
-    nbytes = math.prod(chunks) * (dataset.dtype.subdtype or (dataset.dtype,))[0].itemsize
+    """Index, place and size of each stored chunk; None if HDF5 has to read them.
+
+    Raises NotServedError for a chunk of a wrong size, of which HDF5 would read bytes of other data.
+    """
     lengths = dataset.chunks
+    nbytes = math.prod(lengths) * stored.get_size()
     more = (0,) * (len(chunks) - len(lengths))
+    every = (1 << len(filters)) - 1
     found: list[tuple[Shape, int, int]] = []
+    wrong: list[str] = []
 
     def add(info: Any) -> bool | None:
+        if info.filter_mask & every == every and info.size != nbytes:
+            wrong.append(f"the chunk at {info.chunk_offset} has {info.size} bytes, not {nbytes}")
+            return True
         index = tuple(at // n for at, n in zip(info.chunk_offset, lengths, strict=True))
         last = any(
             at + n > length
@@ -262,13 +272,17 @@ def _stored(
         )
         # A writer may have HDF5 filter no chunks at the end, which no chunk says.
         unfiltered = bool(filters) and last and info.size == nbytes
-        wrong = info.byte_offset is None or (not filters and info.size != nbytes)
-        if info.filter_mask or unfiltered or wrong or len(found) >= room:
-            return True
-        found.append((index + more, info.byte_offset, info.size))
+        if not (info.filter_mask or unfiltered or info.byte_offset is None or len(found) >= room):
+            found.append((index + more, info.byte_offset, info.size))
+            return None
+        by_hdf5.append(True)
         return None
 
-    return None if dataset.id.chunk_iter(add) else found
+    by_hdf5: list[bool] = []
+    dataset.id.chunk_iter(add)
+    if wrong:
+        raise NotServedError(wrong[0])
+    return None if by_hdf5 else found
 
 
 def _rows(shape: Shape, item: int) -> Shape:

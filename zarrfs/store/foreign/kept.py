@@ -27,7 +27,7 @@ from zarrfs.store.foreign.translate import MISSING
 log = logging.getLogger(__name__)
 
 # Changes whenever zarrfs makes other references of the same file.
-_EDITION = "5"
+_EDITION = "6"
 _PROGRAM = "zarrfs.store.foreign.translate"
 _LARGEST = 256 << 20
 _MOST_KEPT_BYTES = 1 << 30

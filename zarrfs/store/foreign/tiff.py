@@ -76,6 +76,14 @@ def _check_pages(file: Any, series: Any) -> None:
         for page in level.pages:
             if page is None or page.parent.filehandle.path != file.filehandle.path:
                 raise ValueError("some of its pages are in other files, or missing")
+            # Absent parts have no bytes either.
+            if any(size and not at for at, size in zip(*_places(page), strict=False)):
+                raise ValueError("a strip or tile with bytes has no place in the file")
+
+
+def _places(page: Any) -> tuple[Any, Any]:
+    """Offsets and sizes of the strips or tiles of a page."""
+    return page.dataoffsets, page.databytecounts
 
 
 def _describe(refs: Refs, attributes: dict[str, Any]) -> None:
