@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -153,6 +155,46 @@ def test_chunks_are_passed_on_as_they_are(sources, tmp_path):
     assert result.arrays[0].decoded == 0
     assert (tmp_path / "out/c/0/0").read_bytes() == (sources / "v2/0.0").read_bytes()
     assert np.array_equal(zarr.open_array(tmp_path / "out")[...], SOURCES["v2"][0])
+
+
+@pytest.mark.parametrize("kernel", ["copies", "copies half", "cannot"])
+def test_files_are_passed_on_within_the_kernel(tmp_path, monkeypatch, kernel):
+    """Or in pieces through memory, where the kernel cannot or stops."""
+    copied = []
+    real = os.copy_file_range
+
+    def copy_file_range(source, target, length, offset):
+        if kernel == "cannot" or (kernel == "copies half" and copied):
+            raise OSError(errno.EXDEV, "two file systems")
+        count = real(source, target, min(length, 1 << 20), offset)
+        copied.append(count)
+        return count
+
+    monkeypatch.setattr(os, "copy_file_range", copy_file_range)
+    values = RNG.integers(0, 1 << 16, (3, 5 << 20)).astype("u2")
+    write(tmp_path / "a", values, chunks=(1, 5 << 20), compressors=None)
+    zarrfs.copy(tmp_path / "a", tmp_path / "b", verify=True)
+    assert np.array_equal(zarr.open_array(tmp_path / "b")[...], values)
+    wanted = {"copies": values.nbytes, "copies half": 1 << 20, "cannot": 0}
+    assert sum(copied) == wanted[kernel]
+
+
+def test_a_file_that_changes_while_it_is_passed_on_is_not_mixed(sources, tmp_path, monkeypatch):
+    real = os.copy_file_range
+    source = shutil.copytree(sources / "v2", tmp_path / "a")
+    other = (source / "0.0").read_bytes()
+
+    def copy_file_range(fd, target, length, offset):
+        count = real(fd, target, length, offset)
+        if os.readlink(f"/proc/self/fd/{fd}").endswith("/2.3"):
+            (source / "2.3").write_bytes(other + b"longer")
+        return count
+
+    monkeypatch.setattr(os, "copy_file_range", copy_file_range)
+    with pytest.raises(ZarrfsError, match=r"2\.3: changed while it was rewritten"):
+        zarrfs.copy(source, tmp_path / "b")
+    assert not (tmp_path / "b/2.3").exists()
+    assert not (tmp_path / "b/.zarray").exists()
 
 
 @pytest.mark.parametrize("region", ["3:33,7", "10:33,11:50", "10:37,11:53", ":,0:1"])

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
-from zarrfs.store.base import Data
+from zarrfs.store.base import ByteRange, Data, ObjectInfo
 
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
 # Bytes written together. Some parts are produced only when reached, so few are in memory at once.
 _TOGETHER = 4 << 20
+
+
+@runtime_checkable
+class CopiesRanges(Protocol):
+    """A store whose bytes the kernel can copy to a file."""
+
+    def copy_range(self, key: str, info: ObjectInfo, span: ByteRange, fd: int) -> bool:
+        """Write ``span`` of an object at the position of the file ``fd``.
+
+        False if the object is not in the state of ``info``; the file may then have any bytes.
+        Raises `OSError`, StoreError.
+        """
+        ...
+
+
+@runtime_checkable
+class WritesItself(Protocol):
+    """Parts that write themselves to a file, with fewer copies."""
+
+    def write_to(self, fd: int) -> None: ...
 
 
 def write_parts(fd: int, parts: Sequence[Data]) -> None:
@@ -17,6 +38,9 @@ def write_parts(fd: int, parts: Sequence[Data]) -> None:
 
     Raises `OSError`, and the exceptions of iterating over ``parts``.
     """
+    if isinstance(parts, WritesItself):
+        parts.write_to(fd)
+        return
     views: list[memoryview] = []
     size = 0
     for part in parts:

@@ -18,6 +18,7 @@ from zarrfs.format.codec import Buffer, EncodedBatch
 from zarrfs.format.shard_index import IndexCodec, ShardIndex
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
 from zarrfs.store.ranges import Span, merge
+from zarrfs.store.write_parts import CopiesRanges, write_parts
 
 # Bytes between two parts that cost less to read along than a second request.
 _GAP = 4096
@@ -43,6 +44,10 @@ class Part(Protocol):
 
         Raises ObjectChanged if the object is not in the part's state any more.
         """
+        ...
+
+    def write_to(self, fd: int, offset: int, length: int) -> None:
+        """Write bytes at the position of a file. Raises as `read` does, and `OSError`."""
         ...
 
     def inner(self, offset: int, length: int) -> Part:
@@ -133,6 +138,14 @@ class StoredPart(NamedTuple):
         check_lengths(blobs, [(start, stop - start) for start, stop in spans])
         return blobs
 
+    def write_to(self, fd: int, offset: int, length: int) -> None:
+        if not isinstance(self.store, CopiesRanges):
+            write_parts(fd, self.read([(offset, length)]))
+        elif not self.store.copy_range(
+            self.key, self.info, ByteRange(self.offset + offset, length), fd
+        ):
+            raise ObjectChanged(self.key)
+
     def inner(self, offset: int, length: int) -> StoredPart:
         return self._replace(offset=self.offset + offset, size=length)
 
@@ -149,6 +162,9 @@ class MemoryPart(NamedTuple):
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self.data[offset : offset + length] for offset, length in ranges]
+
+    def write_to(self, fd: int, offset: int, length: int) -> None:
+        write_parts(fd, self.read([(offset, length)]))
 
     def inner(self, offset: int, length: int) -> MemoryPart:
         name = None if self.name is None else (*self.name, offset, length)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import overload
 
 from zarrfs.array.shards.parts import ObjectChanged
 from zarrfs.array.shards.shard_writer import Piece, Stretch
 from zarrfs.errors import DecodeError, StoreConflict, StoreError
 from zarrfs.store.base import Data
+from zarrfs.store.write_parts import write_parts
 
 # Bytes of the old shard that are in memory at once while they are copied to the new one.
 LARGEST_STRETCH = 4 << 20
@@ -44,14 +46,30 @@ class ShardParts(Sequence[Data]):
         for group in _groups(self._pieces):
             yield from self._read(group)
 
+    def write_to(self, fd: int) -> None:
+        """See `WritesItself`. Raises `OSError`, and as iterating does."""
+        for group in _groups(self._pieces):
+            first = group[0]
+            # Many stretches are sooner read at once than copied one by one.
+            if len(group) == 1 and isinstance(first, Stretch):
+                with self._explained():
+                    first.part.write_to(fd, first.offset, first.length)
+            else:
+                write_parts(fd, self._read(group))
+
     def _read(self, group: Sequence[Piece]) -> list[Data]:
         """The bytes of one group: pieces of new bytes, or stretches of one stored part."""
         first = group[0]
         if not isinstance(first, Stretch):
             return [piece for piece in group if not isinstance(piece, Stretch)]
         wanted = [(one.offset, one.length) for one in group if isinstance(one, Stretch)]
-        try:
+        with self._explained():
             return list(first.part.read(wanted))
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
         except ObjectChanged as error:
             raise StoreConflict(self._key, "changed while it was rewritten") from error
         except DecodeError as error:

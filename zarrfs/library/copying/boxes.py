@@ -309,10 +309,12 @@ class BoxCopy:
         return whole
 
     def _same_bytes(self, one: EncodedObject) -> int:
-        wanted = _crc(one.parts or ())
-        size = sum(map(len, one.parts or ()))
+        wanted = size = 0
+        # Once, since parts may be read when they are reached.
+        for part in one.parts or ():
+            wanted, size = google_crc32c.extend(wanted, bytes(part)), size + len(part)
         blob = self._target.store.get(one.key, limit=size)
-        found = None if blob is None else _crc([blob.data])
+        found = None if blob is None else _crc(blob.data)
         if found != wanted:
             raise DamagedCopy(one.key, "differs from its source when it is read back")
         return wanted
@@ -355,12 +357,9 @@ def _chunk_tile(grid: ChunkGrid, index: Index) -> Tile:
 
 def _checksum(values: NDArray[Any]) -> int:
     if values.dtype.hasobject:
-        return _crc([repr(values.tolist()).encode()])
-    return _crc([np.ascontiguousarray(values).reshape(-1).view(np.uint8).data])
+        return _crc(repr(values.tolist()).encode())
+    return _crc(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
 
 
-def _crc(parts: Sequence[Any]) -> int:
-    value = 0
-    for part in parts:
-        value = google_crc32c.extend(value, bytes(part))
-    return int(value)
+def _crc(data: Any) -> int:
+    return int(google_crc32c.value(bytes(data)))

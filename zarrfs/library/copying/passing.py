@@ -20,8 +20,6 @@ from zarrfs.library.transfer.tiles import Tile
 from zarrfs.store.base import ANY, Blob
 from zarrfs.views.elements.region import Region
 
-# Larger objects of a local store are copied in pieces.
-_AT_ONCE = 32 << 20
 _MOST_COMPARED = 1 << 20
 
 
@@ -32,6 +30,7 @@ class Passing:
     chunks : what to add to the index of a read chunk of the target for that of the source.
     objects : the same for stored objects, where these are the same too; None: only their chunks
         are.
+    most : bytes of an object that is in memory as a whole.
     """
 
     source: Array
@@ -39,12 +38,13 @@ class Passing:
     region: Region
     chunks: Index
     objects: Index | None
+    most: int
 
     @classmethod
     def plan(cls, source: Array, writer: ChunkWriter, region: Region, most: int) -> Passing | None:
         """None if the arrays encode chunks differently, or have others.
 
-        most : bytes of the decoded chunks of an object that is made of single chunks.
+        most : bytes of an object, decoded, that is in memory as a whole.
         """
         one, other = source.layout, writer.array.layout
         if (one.pipeline, one.fill, one.data_type) != (other.pipeline, other.fill, other.data_type):
@@ -60,7 +60,7 @@ class Passing:
             objects = _distance(one.stored, other.stored, region)
         if objects is None and other.spec(other.stored.largest_chunk).nbytes > most:
             return None
-        return cls(source, writer, region, chunks, objects)
+        return cls(source, writer, region, chunks, objects, most)
 
     def takes(self, tile: Tile) -> bool:
         """Whether a box consists of whole chunks of the source."""
@@ -92,7 +92,8 @@ class Passing:
         layout = self.source.layout
         limit = 2 * layout.spec(layout.stored.largest_chunk).nbytes + (1 << 20)
         found: list[EncodedObject] = []
-        if limit > _AT_ONCE and store.traits.near:
+        # The kernel copies files of this machine.
+        if store.traits.near or limit > self.most:
             for key, target in zip(keys, targets, strict=True):
                 if (info := store.info(key)) is not None:
                     whole = Stretch(StoredPart(store, key, info, 0, info.size), 0, info.size)

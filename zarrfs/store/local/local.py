@@ -36,6 +36,7 @@ from zarrfs.store.base import (
     get_one_by_one,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
+from zarrfs.store.local.kernel_copy import copy_range
 from zarrfs.store.local.local_root import LocalRoot, encode, object_info
 from zarrfs.store.local.names_there import may_exist
 from zarrfs.store.local.pread import pread_exactly
@@ -175,6 +176,10 @@ class LocalStore:
                         yield self._in_steps(steps) if blobs is None else blobs
                     except StoreError as error:
                         yield error
+
+    def copy_range(self, key: str, info: ObjectInfo, span: ByteRange, fd: int) -> bool:
+        """See `CopiesRanges`."""
+        return copy_range(self._root, key, info, span, fd)
 
     def _in_steps(self, steps: Steps) -> list[Blob] | None:
         def parts(fd: int, info: ObjectInfo) -> list[Blob] | None:

@@ -40,3 +40,9 @@ def loses_data(error: OSError) -> bool:
 def not_applicable(error: OSError) -> bool:
     """Whether this kind of file on this file system does not support the operation."""
     return error.errno == errno.EINVAL
+
+
+def lacks_kernel_copy(error: OSError) -> bool:
+    """Whether the kernel, or one of two file systems, cannot copy a file to another one."""
+    cannot = errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM
+    return error.errno in cannot

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 LONGEST_TEXT = 128
 _MOST_ITEMS = 64
@@ -48,6 +47,9 @@ def digits(value: float) -> str:
 
 def xml_attribute(value: object) -> str:
     """The value in quotes."""
+    # It imports what speaks HTTP, which takes longer than most commands here.
+    from xml.sax.saxutils import quoteattr  # noqa: PLC0415
+
     return quoteattr(str(value))
 
 
