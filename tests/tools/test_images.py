@@ -127,6 +127,35 @@ def test_gdal_reads_a_map(tmp_path, mounted):
         assert b"is a valid" in run(rio, "cogeo", "validate", "--strict", file)
 
 
+# The shapes, chunks and types of maps without levels, and columns and rows of their tiles.
+MAPS = {
+    "plane": ((700, 900), (256, 256), "u2", (256, 256)),
+    "bands": ((3, 300, 500), (2, 100, 250), "f4", (256, 256)),
+    "one": ((50, 40), (50, 40), "i2", (48, 64)),
+}
+
+
+def test_gdal_reads_an_array_without_levels(tmp_path, mounted):
+    need_program("gdalinfo")
+    zarr.create_group(tmp_path / "maps")
+    found = {
+        name: make_map(tmp_path / "maps" / name, *how, levels=1, missing=9)[0]
+        for name, (*how, _) in MAPS.items()
+    }
+    mount = mounted(tmp_path / "maps", "rw")
+    for name, expected in found.items():
+        file = mount / name / "r10m" / "array.cog.tif"
+        said = json.loads(run("gdalinfo", "-json", file))
+        assert said["geoTransform"] == [5e5, 10, 0, 5e6, 0, -10]
+        assert "32633" in said["coordinateSystem"]["wkt"]
+        assert {tuple(band["block"]) for band in said["bands"]} == {MAPS[name][-1]}
+        assert _gdal(file, tmp_path) == expected.tobytes()
+        if (rio := shutil.which("rio")) is not None:
+            # It wants overviews of larger ones.
+            strict = ["--strict"] if name != "plane" else []
+            assert b"is a valid" in run(rio, "cogeo", "validate", *strict, file)
+
+
 def test_gdal_writes_a_map(tmp_path, mounted):
     need_program("gdal_rasterize")
     zarr.create_group(tmp_path / "maps")

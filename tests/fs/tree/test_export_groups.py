@@ -33,6 +33,17 @@ def test_every_file_of_a_group_is_that_of_the_mount(mount, tmp_path: Path) -> No
         np.testing.assert_array_equal(file["1"][...], levels[1])
 
 
+def test_a_map_without_levels(mount, tmp_path: Path) -> None:
+    (level,) = make_map(tmp_path / "m", (3, 300, 410), (2, 128, 100), levels=1)
+    found = in_process("export", tmp_path / "m" / "r10m", tmp_path / "m.cog.tif")
+    assert found.status == 0, found.stderr
+    data = (tmp_path / "m.cog.tif").read_bytes()
+    assert mount(tmp_path / "m", views=("default",)).read("r10m/array.cog.tif") == data
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "m.cog.tif"), level)
+    shown = mount(tmp_path / "m", views=("default",), order="F")
+    assert "array.cog.tif" not in shown.ls("r10m")
+
+
 @pytest.mark.parametrize(
     ("source", "words", "said"),
     [

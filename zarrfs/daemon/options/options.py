@@ -122,7 +122,8 @@ class MountOptions:
     views: tuple[str, ...] = _option(
         ("default",),
         "all|none|NAME,…",
-        "npy, nhdr, bin.hdr, h5; tif and nii of images, image.ome.tif and image.tif of pyramids",
+        "npy, nhdr, bin.hdr, h5; tif and nii of images, cog.tif of maps, image.ome.tif and "
+        "image.tif of pyramids",
         "Formats in which arrays appear beside array.bin, as array.NAME, if the format can express "
         "the array: " + ", ".join(FORMATS) + ", default, and those of other packages. Files of "
         "groups: h5 also shows group.h5; " + ", ".join(GROUP_OPTIONS) + ".",

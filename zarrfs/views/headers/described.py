@@ -96,6 +96,11 @@ class Described:
         return _ends_with(self.image_axes, ("z", "y", "x"))
 
     @property
+    def is_on_earth(self) -> bool:
+        """Whether anything is known of the place of its planes on the earth."""
+        return bool(self.georeference.crs) or self.georeference.transform is not None
+
+    @property
     def has_spacing(self) -> bool:
         return any(axis.spacing is not None for axis in self.axes)
 

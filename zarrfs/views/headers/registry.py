@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Format: TypeAlias = "Callable[[Described], Plan]"
 """Raises `form.Inexpressible` if its format cannot represent the array."""
 
-Shown: TypeAlias = Literal["always", "image", "volume", "asked"]
+Shown: TypeAlias = Literal["always", "image", "volume", "map", "asked"]
 
 _FORMATS = "zarrfs.views.headers.formats"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}", re.ASCII)
@@ -69,6 +69,9 @@ FORMATS: Mapping[str, Row] = {
     "y4m": Row(f"{_FORMATS}.y4m:y4m", False, "asked", "ffmpeg, mplayer"),
     "chunked.h5": Row(
         "zarrfs.views.headers.hdf5.chunked:chunked_h5", False, "asked", "HDF5, across the last axis"
+    ),
+    "cog.tif": Row(
+        "zarrfs.views.headers.tiff.pyramid:cog_tif", False, "map", "GDAL, QGIS, rasterio"
     ),
 }
 """In the order of their numbers, which are part of inodes: new formats are added at the end."""
@@ -177,6 +180,8 @@ def chosen(views: Collection[str], array: Described) -> Iterator[tuple[int, str]
 
 def _is_shown(name: str, array: Described) -> bool:
     shown = FORMATS[name].shown if name in FORMATS else "asked"
+    if shown == "map":
+        return array.is_image and array.is_on_earth
     return shown == "always" or (
         array.is_image if shown == "image" else shown == "volume" and array.is_volume
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from zarrfs.format.chunk_grid import ChunkGrid, Shape
+from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.facts.text import dicts
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Inexpressible
@@ -93,17 +93,33 @@ def levels(members: Sequence[Member]) -> list[Level]:
     """
     found: list[Level] = []
     for path, array, grid in members[:_MOST_LEVELS]:
-        if not array.count or [axis.role for axis in array.image_axes[-2:]] != ["y", "x"]:
+        if not array.count or not _is_image(array):
             if not found:
                 raise Inexpressible("the last axes of the largest level are not y and x")
             continue
-        outer = tuple(axis.length for axis in array.image_axes[:-2])
-        level = Level(path, array, outer, _box(array, grid))
+        regular = grid.regular_shape is not None
+        level = _level(path, array, grid.largest_chunk, regular=regular)
         if not found or _is_level(level, found[0], found[-1]):
             found.append(level)
     if not found:
         raise Inexpressible("none of its levels is an image")
     return found
+
+
+def only_level(array: Described, chunk: Shape) -> Level:
+    """An image without others, in chunks of one shape. Raises Inexpressible."""
+    if not array.count or not _is_image(array):
+        raise Inexpressible("its last axes are not y and x")
+    return _level("", array, chunk, regular=True)
+
+
+def _is_image(array: Described) -> bool:
+    return [axis.role for axis in array.image_axes[-2:]] == ["y", "x"]
+
+
+def _level(path: str, array: Described, chunk: Shape, *, regular: bool) -> Level:
+    outer = tuple(axis.length for axis in array.image_axes[:-2])
+    return Level(path, array, outer, _box(array, chunk, regular=regular))
 
 
 def _is_level(level: Level, first: Level, before: Level) -> bool:
@@ -119,10 +135,13 @@ def _is_level(level: Level, first: Level, before: Level) -> bool:
     return smaller and (level.height, level.width) != (before.height, before.width)
 
 
-def _box(array: Described, grid: ChunkGrid) -> Shape:
-    """The chunk itself, where its planes can be tiles; else one tile, gathered from chunks."""
+def _box(array: Described, chunk: Shape, *, regular: bool) -> Shape:
+    """The chunk itself, where its planes can be tiles; else one tile, gathered from chunks.
+
+    chunk : the largest one.
+    regular : whether all have its shape.
+    """
     at = len(array.image_axes) - 2
-    chunk = grid.largest_chunk
     tail = (array.channels,) if array.channels else ()
     element = array.data_type.item_size * max(1, array.channels)
     # A chunk that alone fills an axis is cut, up to the next tile.
@@ -131,8 +150,8 @@ def _box(array: Described, grid: ChunkGrid) -> Shape:
         for i, axis in enumerate(array.image_axes[-2:])
     ]
     whole = all(n % _UNIT == 0 for n in plane) and _LEAST <= math.prod(plane) * element <= _MOST
-    single = all(count == 1 for count in grid.counts[at:])
-    if grid.regular_shape is not None and (whole or (single and math.prod(plane) < _LEAST)):
+    single = all(n >= axis.length for n, axis in zip(chunk[at:], array.axes[at:], strict=True))
+    if regular and (whole or (single and math.prod(plane) < _LEAST)):
         depth = [min(n, axis.length) for n, axis in zip(chunk, array.image_axes[:-2], strict=False)]
         return (*depth, *plane, *tail)
     rows, columns = (

@@ -1,4 +1,4 @@
-"""``image.ome.tif`` and ``image.tif``: all levels of an image in one tiled BigTIFF.
+"""``image.ome.tif``, ``image.tif`` and ``array.cog.tif``: an image in one tiled BigTIFF.
 
 Everything is arithmetic on the position in the file: directories and the tables of tiles are
 computed when they are read. Which programs find the reduced levels where:
@@ -22,7 +22,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.views.headers.form import GroupForm, Inexpressible, Placed
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Form, GroupForm, Inexpressible, Placed, Plan
 from zarrfs.views.headers.grouped import Grouped, GroupFormat, Member
 from zarrfs.views.headers.tiff.directories import (
     ASCII,
@@ -37,7 +39,7 @@ from zarrfs.views.headers.tiff.directories import (
     fields,
 )
 from zarrfs.views.headers.tiff.geotiff import georeference_tags
-from zarrfs.views.headers.tiff.levels import Level, is_ome, level_paths, levels
+from zarrfs.views.headers.tiff.levels import Level, is_ome, level_paths, levels, only_level
 from zarrfs.views.headers.tiff.ome_xml import ome_xml
 from zarrfs.views.headers.tiff.tags import SAMPLE_FORMATS, gdal_metadata, resolutions
 from zarrfs.views.tiles.computed import Computed, Numbers, Rows, Table
@@ -69,20 +71,44 @@ def ome_tif(group: Grouped) -> GroupForm:
 def geo_tif(group: Grouped) -> GroupForm:
     """A cloud-optimised GeoTIFF: the planes are bands. Raises Inexpressible."""
     found = levels(_one_variable(group))
-    array = found[0].array
-    place = array.georeference
-    if not place.crs and place.transform is None:
+    _check_map(found[0])
+    return _map([level for level in found if level.outer == found[0].outer])
+
+
+def cog_tif(array: Described) -> Plan:
+    """The same of one array, without overviews. Raises Inexpressible.
+
+    An overview is not stored, and each of its tiles would take decoding all chunks below it.
+    """
+    if array.layout != FlatConfig():
+        raise Inexpressible("tiles are little-endian, in C order")
+    if array.chunks is None:
+        raise Inexpressible("tiles are made of chunks of one shape")
+    level = only_level(array, array.chunks)
+    _check_map(level)
+    return lambda: Form(b"", array.layout, boxed=_map([level]))
+
+
+def _check_map(level: Level) -> None:
+    """Raises Inexpressible."""
+    array = level.array
+    array.type_in(SAMPLE_FORMATS, "TIFF")
+    if not array.is_on_earth:
         raise Inexpressible("the place of the image on the earth is not known")
-    if len(found[0].outer) > 1 or (found[0].outer and array.channels):
+    if len(level.outer) > 1 or (level.outer and array.channels):
         raise Inexpressible("a GeoTIFF has at most three axes")
-    bands = math.prod(found[0].outer)
-    found = [level for level in found if level.outer == found[0].outer]
-    if bands > _MOST_SAMPLES:
+    if math.prod(level.outer) > _MOST_SAMPLES:
         raise Inexpressible(f"TIFF takes at most {_MOST_SAMPLES} bands")
-    image = _Image(found, 1, bands, "chain")
-    first = georeference_tags(place)
+
+
+def _map(found: Sequence[Level]) -> GroupForm:
+    """``found`` : the largest first."""
+    array = found[0].array
+    bands = math.prod(found[0].outer)
+    first = georeference_tags(array.georeference)
     if (said := gdal_metadata(array, max(bands, found[0].samples))) is not None:
         first[42112] = (ASCII, [said])
+    image = _Image(found, 1, bands, "chain")
     return _File(image, first, range(len(found) - 1, -1, -1)).form()
 
 
