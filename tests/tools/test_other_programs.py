@@ -16,7 +16,7 @@ from tests.tools.samples import make, values
 NUMBERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 # GDAL before 3.7 has no int8, and before 3.5 no integers of 64 bits.
 OF_GDAL = ("u1", "i2", "u2", "i4", "u4", "f4", "f8")
-ORDERS = {"C": (), "F, big-endian": ("order=F", "byteorder=big")}
+ORDERS = {"C": (), "F, big-endian, own names": ("order=F", "byteorder=big", "names=node")}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,10 @@ def shown(request, samples, mounted):
 
     def of(code: str, rank: int, file: str) -> tuple[Path, np.ndarray]:
         data = values(code, rank)
-        return mount / f"{code}_{rank}" / file, data if request.param == "C" else data.T
+        node = mount / f"{code}_{rank}"
+        if request.param == "C":
+            return node / file, data
+        return node / file.replace("array", node.name, 1), data.T
 
     return of
 

@@ -37,7 +37,7 @@ CASES = {
     ("mrcfile", "mrc"): (("i1", "i2", "u2", "f4", "f2", "c8"), (2, 3)),
     ("safetensors", "safetensors"): ((*NUMBERS, "b1", "f2"), (1, 2, 3, 4)),
 }
-ORDERS = {"C": (), "F, big-endian": ("order=F", "byteorder=big")}
+ORDERS = {"C": (), "F, big-endian, own names": ("order=F", "byteorder=big", "names=node")}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,8 @@ def test_opens_by_its_name(case, order, samples, mounted, tmp_path):
         ranks = tuple(rank for rank in ranks if rank < 4)
     mount = mounted(samples, "views=all", *ORDERS[order])
     kinds = [(code, rank) for code in codes for rank in ranks]
-    paths = [mount / f"{code}_{rank}" / f"array.{extension}" for code, rank in kinds]
+    nodes = [f"{code}_{rank}" for code, rank in kinds]
+    paths = [mount / n / f"{'array' if order == 'C' else n}.{extension}" for n in nodes]
     for kind, found in zip(kinds, read(reader, paths, tmp_path / "found.npz"), strict=True):
         expected = values(*kind)
         if order != "C" and reader != "numpy":

@@ -92,6 +92,7 @@ def command(
       array.bin     all elements, one after the other
       array.npy     the same for numpy.load(…, mmap_mode="r"), with -o rw also "r+"
       array.h5      the same as HDF5; array.nhdr, array.bin.hdr and others: -o views
+                    (with -o names=node, of an array raw: raw.bin, raw.npy, raw.h5)
       chunks/i/j    the decoded chunks, shards/i/j the decoded shards
     A group is a directory of its children, with all its arrays in group.h5. MOUNTPOINT/.zarrfs/
     has the options in force (config.json) and counters and errors (stats.json).

@@ -36,7 +36,8 @@ class FileSystemConfig(NamedTuple):
         fill value.
     region : the box of the array that its files show, as `parse_region` takes it; None: all of
         it. Only where the source is one array.
-    hide : names in the directories of arrays that are left out of listings.
+    names : whether the files of an array are called ``array.bin`` and so on, or after the array.
+    hide : what is left out of listings of arrays: ``chunks``, ``shards``, ``npy``.
     flush_delay : seconds after which a change is stored even if nobody asks.
     journal : directory for changes that cannot be stored when the mount ends; None: they
         are lost then.
@@ -64,6 +65,7 @@ class FileSystemConfig(NamedTuple):
     resize: bool = False
     allow_remove: bool = False
     region: str | None = None
+    names: Literal["array", "node"] = "array"
     hide: frozenset[str] = frozenset()
     flush_delay: float = 5.0
     journal: str | None = None

@@ -127,7 +127,7 @@ class Directories:
         shown = [
             (position, name, directory.sibling(local))
             for position, (name, local) in enumerate(fixed, 1)
-            if position > cookie and name not in hidden
+            if position > cookie and ("npy" if local == Local.NPY else name) not in hidden
         ]
         # A distant store gets all these requests at once.
         works: list[Callable[[], Awaitable[Any]]] = [

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from zarrfs.daemon.journal_place import journal_place
-from zarrfs.daemon.options.options import HIDEABLE, MountOptions
+from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.references_place import references_directory
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fuse.connection import TuningConfig
@@ -85,7 +85,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
             "memory": options.memory or default_memory(),
             "recheck": recheck,
             "writable": options.rw,
-            "hide": frozenset(HIDEABLE[name] for name in options.hide),
+            "hide": frozenset(options.hide),
             "journal": journal if options.rw else None,
             "attribute_seconds": attribute_seconds,
         }

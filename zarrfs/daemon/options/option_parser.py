@@ -24,7 +24,7 @@ _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for optio
 
 # Options whose values are lists, and the names in these.
 _LISTS: Mapping[str, Collection[str]] = MappingProxyType(
-    {"views": (*FORMATS, *GROUP_OPTIONS, ALL, DEFAULT), "hide": tuple(HIDEABLE)}
+    {"views": (*FORMATS, *GROUP_OPTIONS, ALL, DEFAULT), "hide": HIDEABLE}
 )
 _SEPARATOR = re.compile(r"(?<!\\),")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from zarrfs.daemon.options import option_values as values
 from zarrfs.views.headers.registry import FORMATS, GROUP_OPTIONS
 
-HIDEABLE = MappingProxyType({"chunks": "chunks", "shards": "shards", "npy": "array.npy"})
-"""What ``hide`` may name, and the name of each in the directory of an array."""
+HIDEABLE = ("chunks", "shards", "npy")
+"""The names that ``hide`` takes."""
 
 
 class Option(NamedTuple):
@@ -109,6 +108,14 @@ class MountOptions:
         "the whole array",
         "Show only this box of the array that is mounted: START:STOP, or one INDEX, for each axis.",
         values.region,
+    )
+    names: Literal["array", "node"] = _option(
+        "array",
+        "array|node",
+        "array",
+        "Names of the files of an array: array.bin, array.tif and so on, or with node its own: "
+        "raw.bin, raw.tif of an array raw. Those of groups stay group.h5, image.ome.tif.",
+        values.one_of("array", "node"),
     )
     hide: tuple[str, ...] = _option(
         (),

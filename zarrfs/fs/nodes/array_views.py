@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from zarrfs.array.node_readers import Node
@@ -15,6 +16,7 @@ from zarrfs.views.facts.facts import Around
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
+from zarrfs.views.headers.names import ARRAY
 from zarrfs.views.headers.registry import FORMATS, chosen, find_format
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class ArrayViews:
     views : as `chosen` takes them.
     around : the attributes beside those of the array.
     region : the box of the array that the files hold; None: all of it.
+    stem : of the names of the files.
     grows : whether the array may get other shapes while its files are open.
     """
 
@@ -54,12 +57,14 @@ class ArrayViews:
         around: Callable[[], Around],
         region: Region | None = None,
         *,
+        stem: str,
         grows: bool,
     ) -> None:
         self._views = views
         self.layout = layout
         self._around = around
         self.region = region
+        self.stem = stem
         self._grows = grows
         self._known: _Known | None = None
 
@@ -99,7 +104,8 @@ class ArrayViews:
         """The description of an array for headers; None: its elements lie as in ``array.bin``."""
         assert isinstance(node.metadata, ArrayMetadata)
         layout = layout or self.layout
-        return describe(node.metadata, layout, node.path, self._around(), self.region)
+        found = describe(node.metadata, layout, node.path, self._around(), self.region)
+        return replace(found, data_file=f"{self.stem}.bin")
 
     def _of(self, node: Node) -> _Known:
         known = self._known
@@ -123,7 +129,10 @@ class ArrayViews:
             except Exception as error:  # noqa: BLE001 - other packages bring formats, too
                 log.warning("/%s is not shown as %s: %s", node.path, name, error)
                 continue
-            known.names[f"array.{name}"] = local
+            file = f"{self.stem}.{name}"
+            if file in node.documents:  # formats of other packages have any extension
+                file = f"{ARRAY}.{name}"
+            known.names[file] = local
             known.plans[local] = plan
             if name == _GROWING:
                 _measure(known, local)

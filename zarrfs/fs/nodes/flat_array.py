@@ -158,7 +158,7 @@ class FlatArray(MountedArray):
         self._trees = []
 
     def names(self) -> Iterator[tuple[str, int]]:
-        yield "array.bin", Local.FLAT
+        yield f"{self._views.stem}.bin", Local.FLAT
         yield from self._views.names(self.node)
         for tree in self._trees:
             yield tree.name, tree.first

@@ -31,7 +31,8 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
 from zarrfs.views.facts.around import around, names_beside
 from zarrfs.views.facts.facts import Around
-from zarrfs.views.headers.grouped import Wanted, node_name
+from zarrfs.views.headers.grouped import Wanted
+from zarrfs.views.headers.names import ARRAY, file_stem, node_name
 
 _FILE_THREADS = 8
 # Seconds for which the arrays beside others are kept, and how many.
@@ -146,15 +147,19 @@ class NodeOpener:
             if not metadata.layout.data_type.fixed_size:
                 raise UnsupportedError(self._store.url, "a region is of elements of fixed size")
             region = parse_region(self._config.region, metadata.shape)
+        named = self._config.names == "node"
+        stem = file_stem(node_name(self._store.url, node.path)) if named else ARRAY
         if not metadata.layout.data_type.fixed_size:
-            return VariableArray(node, source, mtime_ns, flat)
+            return VariableArray(node, source, mtime_ns, flat, stem)
         growth = None
         if rows and isinstance(source, WritableArray) and self._caches.write_back is not None:
             largest = self._caches.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
             growth = Growth(self._caches.write_back, source, source.flush, clearing)
         facts_around = self._around(node.path, metadata)
-        views = ArrayViews(self._config.views, flat, facts_around, region, grows=growth is not None)
+        views = ArrayViews(
+            self._config.views, flat, facts_around, region, stem=stem, grows=growth is not None
+        )
         array = FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
         if other is not None:
             array.linked = True

@@ -21,33 +21,40 @@ from zarrfs.views.variable import (
 )
 from zarrfs.views.view import WritableView
 
-_NAMES = {
-    "array.jsonl": Local.JSON_LINES,
-    "array.offsets": Local.OFFSETS,
-    "array.values": Local.VALUES,
+_EXTENSIONS = {
+    "jsonl": Local.JSON_LINES,
+    "offsets": Local.OFFSETS,
+    "values": Local.VALUES,
 }
 
 
 class VariableArray(MountedArray):
-    """An array without flat views. How large its files are becomes known when asked for."""
+    """An array without flat views. How large its files are becomes known when asked for.
 
-    def __init__(self, node: Node, array: CachedArray, mtime_ns: int, config: FlatConfig) -> None:
+    stem : of the names of its files.
+    """
+
+    def __init__(
+        self, node: Node, array: CachedArray, mtime_ns: int, config: FlatConfig, stem: str
+    ) -> None:
         name = array.array.layout.data_type.name
         note = (
-            f"elements of type {name} have no fixed size, so there is no array.bin: "
-            "array.jsonl has one JSON value a line, array.values the bytes of all "
-            "elements, array.offsets where each begins"
+            f"elements of type {name} have no fixed size, so there is no {stem}.bin: "
+            f"{stem}.jsonl has one JSON value a line, {stem}.values the bytes of all "
+            f"elements, {stem}.offsets where each begins"
         )
         note = note if node.problem is None else f"{note}\n{node.problem}"
         super().__init__(node, array, note, mtime_ns)
         window = Window.whole(array.array.layout.read)
         self._elements = Elements(array, window, FlatConfig())
         self._byteorder = config.byteorder
+        self._stem = stem
         self._measures: tuple[int, Measures] | None = None
         self._measuring = Lock()
 
     def names(self) -> Iterator[tuple[str, int]]:
-        yield from _NAMES.items()
+        for extension, local in _EXTENSIONS.items():
+            yield f"{self._stem}.{extension}", local
         yield from super().names()
 
     def is_data(self, local: int) -> bool:

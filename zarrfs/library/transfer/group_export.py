@@ -30,8 +30,8 @@ from zarrfs.views.headers.grouped import (
     Member,
     Wanted,
     find_members,
-    node_name,
 )
+from zarrfs.views.headers.names import node_name
 from zarrfs.views.headers.registry import find_group_format
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.stream import StreamView

@@ -56,11 +56,6 @@ class Grouped:
     groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def node_name(url: str, path: str) -> str:
-    """The last part of the path of a node, or of the URL of its source."""
-    return (path or url.rstrip("/")).rpartition("/")[2]
-
-
 def find_members(
     wanted: Wanted,
     names: Callable[[str], Iterable[str]],
