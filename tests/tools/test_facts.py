@@ -252,6 +252,99 @@ def test_a_voxel_has_one_place_for_itk_and_nibabel(axes, options, stacks, mounte
     assert nibabel == pytest.approx([-expected[0], -expected[1], expected[2]])
 
 
+# A rotation times the spacings 2, 1.5 and 3: ITK opens no NIfTI file that is sheared.
+OBLIQUE = [[1.6, -0.54, 1.44, -90.0], [1.2, 0.72, -1.92, -126.0], [0.0, 1.2, 1.8, -72.0]]
+STRAIGHT = [[-2.0, 0.0, 0.0, 90.0], [0.0, 2.0, 0.0, -126.0], [0.0, 0.0, 3.0, -72.0]]
+
+
+@pytest.mark.parametrize("rows", [OBLIQUE, STRAIGHT], ids=["oblique", "straight"])
+@pytest.mark.parametrize("axes", ["zyx", "xyz", "tzyx", ""])
+def test_an_affine_is_that_of_nibabel_in_every_program(axes, rows, mounted, tmp_path):
+    need_module("SimpleITK")
+    need_module("nibabel")
+    lengths = {"t": 2, "z": 4, "y": 6, "x": 8}
+    shape = [lengths[axis] for axis in axes or "xyz"]
+    group = zarr.create_group(tmp_path / "g.zarr")
+    affine = [*rows, [0, 0, 0, 1]]
+    add(group, "a", shape, "i2", list(axes) or None, {"affine": affine})
+    index = {"x": 3, "y": 2, "z": 1}
+    at = [index.get(axis, 0) for axis in (axes or "xyz")[::-1]]
+    text = (
+        "import sys, json, SimpleITK as sitk, nibabel, numpy as np\n"
+        "at = json.loads(sys.argv[1]); places = []\n"
+        "for path in sys.argv[2:]:\n"
+        "    places.append(sitk.ReadImage(path).TransformIndexToPhysicalPoint(at)[:3])\n"
+        "image = nibabel.load(sys.argv[2])\n"
+        "places.append((image.affine @ [*at[:3], 1])[:3].tolist())\n"
+        "print(json.dumps([*places, image.header.get_xyzt_units()[0]]))"
+    )
+    mount = mounted(tmp_path / "g.zarr", "views=all") / "a"
+    names = ["array.nii", "array.mhd"] + (["array.nhdr"] if "t" not in axes else [])
+    *itk, nibabel, unit = python(text, json.dumps(at), *(mount / name for name in names))
+    expected = [sum(row[i] * index["xyz"[i]] for i in range(3)) + row[3] for row in rows]
+    assert nibabel == pytest.approx(expected, abs=1e-4)
+    assert unit == "mm"
+    for place in itk:
+        assert [-place[0], -place[1], place[2]] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_part_lies_where_it_lies_in_the_whole(mounted, tmp_path):
+    need_module("nibabel")
+    group = zarr.create_group(tmp_path / "g.zarr")
+    add(group, "a", [4, 6, 8], "i2", list("zyx"), {"affine": [*OBLIQUE, [0, 0, 0, 1]]})
+    mount = mounted(tmp_path / "g.zarr/a", "region=1:4,2:6,3:8")
+    text = "import sys, json, nibabel\nprint(json.dumps(nibabel.load(sys.argv[1]).affine.tolist()))"
+    affine = np.array(python(text, mount / "array.nii"))
+    expected = np.array(OBLIQUE) @ [3, 2, 1, 1]
+    assert affine[:3, 3] == pytest.approx(expected, abs=1e-4)
+    assert affine[:3, :3] == pytest.approx(np.array(OBLIQUE)[:, :3], abs=1e-4)
+
+
+WCS = {
+    "WCSAXES": 3,
+    "CTYPE1": "RA---TAN", "CTYPE2": "DEC--TAN", "CTYPE3": "FREQ",
+    "CUNIT1": "deg", "CUNIT2": "deg", "CUNIT3": "Hz",
+    "CRPIX1": 4.0, "CRPIX2": 3.0, "CRPIX3": 1.0,
+    "CRVAL1": 202.47, "CRVAL2": 47.2, "CRVAL3": 1.42e9,
+    "CDELT1": -0.0002, "CDELT2": 0.0003, "CDELT3": 1e6,
+    "PC1_1": 0.8, "PC1_2": -0.6, "PC2_1": 0.6, "PC2_2": 0.8,
+    "RADESYS": "ICRS", "BUNIT": "Jy/beam", "OBJECT": "M51", "EXPTIME": 30, "SIMPLE": "no",
+    "NAXIS": 7, "BSCALE": 5.0, "units_of_nothing": "x",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "index"),
+    [((), [1, 2, 3]), (("order=F",), [1, 2, 3]), (("region=1:4,1:6,2:8",), [0, 1, 1])],
+    ids=["C", "F", "region"],
+)
+def test_astropy_finds_the_wcs_of_the_attributes(options, index, mounted, tmp_path):
+    """``index`` of one element, in the order of the axes of the array."""
+    need_module("astropy")
+    group = zarr.create_group(tmp_path / "g.zarr")
+    add(group, "a", [4, 6, 8], "i2", ["freq", "dec", "ra"], WCS)
+    mount = mounted(tmp_path / "g.zarr/a", "views=fits,h5", *options)
+    text = (
+        "import sys, json, astropy.wcs; from astropy.io import fits\n"
+        "attributes, index, turned = map(json.loads, sys.argv[1:4])\n"
+        "hdus = fits.open(sys.argv[4]); hdus.verify('exception'); h = hdus[0]\n"
+        "found = astropy.wcs.WCS(h.header)\n"
+        "kept = {k: v for k, v in attributes.items() if k[:2] in ('CT', 'CU', 'CR', 'CD', 'PC')}\n"
+        "source = astropy.wcs.WCS(fits.Header({'NAXIS': 3, **kept, 'RADESYS': 'ICRS'}))\n"
+        "at = index if turned else index[::-1]\n"
+        "places = dict(zip(found.wcs.ctype, map(float, found.wcs_pix2world([at], 0)[0])))\n"
+        "right = source.wcs_pix2world([[3, 2, 1]], 0)[0]\n"
+        "right = dict(zip(source.wcs.ctype, map(float, right)))\n"
+        "print(json.dumps([places, right, *(h.header[k] for k in ('BUNIT', 'OBJECT', 'EXPTIME')),"
+        " h.header['NAXIS'], 'BSCALE' in h.header]))"
+    )
+    turned = json.dumps("order=F" in options)
+    said = python(text, json.dumps(WCS), json.dumps(index), turned, mount / "array.fits")
+    places, right, *rest = said
+    assert places == pytest.approx(right)
+    assert rest == ["Jy/beam", "M51", 30, 3, False]
+
+
 def test_mrtrix_finds_the_affine_of_nibabel(stacks, mounted):
     need_program("mrinfo")
     # MRtrix turns the axes x and y, whose last elements come first, and takes no unit into account.

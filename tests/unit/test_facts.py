@@ -14,6 +14,7 @@ from zarrfs.views.elements.region import parse_region
 from zarrfs.views.facts.coordinates import coordinates_in
 from zarrfs.views.facts.facts import Around, Channel, Georeference
 from zarrfs.views.facts.gather import gather
+from zarrfs.views.facts.wcs import reversed_axes
 from zarrfs.views.headers.describe import describe
 
 UTM = {"proj:code": "EPSG:32633", "spatial:transform": [10, 0, 5e5, 0, -10, 4.6e6]}
@@ -309,3 +310,71 @@ def test_coordinates_and_a_transform(start, expected, array):
 def test_grid_mappings_of_cf(said, expected, array):
     crs = gather(array("yx"), Around(grid_mapping=said)).georeference.crs
     assert (expected in crs) if expected else crs == ""
+
+
+OBLIQUE = [[1.6, -0.54, 1.44, -90.0], [1.2, 0.72, -1.92, -126.0], [0.0, 1.2, 1.8, -72.0]]
+
+
+def test_an_affine_gives_spacing_and_directions(array):
+    facts = gather(array("tzyx", attributes={"affine": [*OBLIQUE, [0, 0, 0, 1]]}))
+    assert [axis.spacing for axis in facts.axes] == [None, 3.0, pytest.approx(1.5), 2.0]
+    assert [axis.unit for axis in facts.axes] == ["", "mm", "mm", "mm"]
+    assert facts.affine == ((-1.6, -1.2, 0), (0.54, -0.72, 1.2), (-1.44, 1.92, 1.8), (90, 126, -72))
+
+
+def test_a_straight_affine_is_spacing_and_origin(array):
+    rows = [[-2, 0, 0, 90], [0, 2, 0, -126], [0, 0, 3, -72]]
+    facts = gather(array("xyz", attributes={"affine": rows}))
+    assert [(axis.spacing, axis.origin) for axis in facts.axes] == [(2, -90), (-2, 126), (3, -72)]
+    assert facts.affine is None
+
+
+@pytest.mark.parametrize(
+    ("names", "affine"),
+    [
+        ("zyx", None),
+        ("zyx", "affine"),
+        ("zyx", OBLIQUE[:2]),
+        ("zyx", [*OBLIQUE, [0, 0, 0, 2]]),
+        ("zyx", [*OBLIQUE[:2], [0, 0, 1]]),
+        ("zyx", [*OBLIQUE[:2], [0, 0, 1e300, 0]]),
+        ("zyx", [*OBLIQUE[:2], [0, 0, float("nan"), 0]]),
+        ("zyx", [[0, 1, 0, 0]] * 3),
+        ("cyx", OBLIQUE),
+        ("yx", OBLIQUE),
+    ],
+)
+def test_what_is_no_affine(names, affine, array):
+    facts = gather(array(names, attributes={"affine": affine}))
+    assert facts.affine is None
+    assert all(axis.spacing is None and not axis.unit for axis in facts.axes)
+
+
+def test_an_affine_of_a_region(array):
+    metadata = array("zyx", attributes={"affine": OBLIQUE})
+
+    def of(region):
+        return describe(metadata, FlatConfig(), region=parse_region(region, (3, 4, 5))).facts.affine
+
+    assert of("1:3,:,2:5")[3] == pytest.approx((90 - 3.2 - 1.44, 126 - 2.4 + 1.92, -72 + 1.8))
+    assert of("1,:,:") is None
+
+
+def test_keywords_of_fits(array):
+    attributes = {
+        "CTYPE1": "RA---TAN", "CRPIX1": 4, "CTYPE2": "DEC--TAN", "PC1_2": 0.5, "OBJECT": "µ Cep",
+        "SIMPLE": False, "NAXIS1": 7, "BUNIT": "Jy", "units": "", "OBSERVER": "x" * 69,
+        "TOOLONGKEY": 1, "lower": 1, "LIST": [1], "INF": float("inf"), "DONE": True,
+    }  # fmt: skip
+    metadata = array("zyx", attributes=attributes)
+    facts = gather(metadata)
+    kept = {"CTYPE1", "CRPIX1", "CTYPE2", "PC1_2", "OBJECT", "DONE"}
+    assert set(facts.cards) == kept
+    assert facts.unit == "Jy"
+    assert facts.cards["OBJECT"] == "u Cep"
+    turned = reversed_axes(facts.cards, 3)
+    assert turned.keys() - facts.cards.keys() == {"CTYPE3", "CRPIX3", "PC3_2"}
+    part = describe(metadata, FlatConfig(), region=parse_region("1:3,:,2:5", (3, 4, 5))).facts.cards
+    assert (part["CRPIX1"], part["CRPIX3"], "CRPIX2" in part) == (2, -1, False)
+    part = describe(metadata, FlatConfig(), region=parse_region("1,:,:", (3, 4, 5))).facts.cards
+    assert set(part) == {"OBJECT", "DONE"}

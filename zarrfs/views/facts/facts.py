@@ -9,9 +9,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.views.facts.wcs import Cards
 
 Role: TypeAlias = Literal["time", "channel", "z", "y", "x", ""]
 Number: TypeAlias = int | float
+Affine: TypeAlias = tuple[tuple[float, ...], ...]
 
 _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("t", "time", "frame"), "time"),
@@ -121,6 +123,9 @@ class Facts:
     description : one line for people.
     channels : of the channel axis, in its order; empty if unknown.
     grid_mapping : the attributes of the array that says the georeference in CF's words.
+    affine : where the axes x, y and z lie obliquely: the step along each of them, and the place of
+        the first element, each in millimetres to the left, to posterior and to superior.
+    cards : keywords of FITS, the axes numbered from the last one of the array.
     """
 
     axes: tuple[Axis, ...]
@@ -136,6 +141,8 @@ class Facts:
     description: str = ""
     channels: tuple[Channel, ...] = ()
     grid_mapping: Mapping[str, Any] = field(default_factory=dict)
+    affine: Affine | None = None
+    cards: Cards = field(default_factory=dict)
 
     @property
     def packed(self) -> bool:

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.views.facts.affine import with_affine
 from zarrfs.views.facts.coordinates import along
 from zarrfs.views.facts.facts import Around, Axis, Channel, Facts, role_of
 from zarrfs.views.facts.georeference import georeference
 from zarrfs.views.facts.missing import missing_values, packing, valid_range
 from zarrfs.views.facts.ome import OmeLevel, ome_level
 from zarrfs.views.facts.text import number, plain
+from zarrfs.views.facts.wcs import cards_of
 
 _UNIT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)?\s*(.*)", re.ASCII)
 _LARGEST = 1e30
@@ -25,11 +27,12 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
     - names of axes: ``dimension_names`` of Zarr v3, ``_ARRAY_DIMENSIONS`` of xarray, OME-Zarr;
     - units, spacing and origin: TensorStore's ``dimension_units``
       (https://google.github.io/tensorstore/driver/zarr3), OME-Zarr, `coordinates`;
-    - place: `georeference`; missing values and packed numbers: `missing`.
+    - place: `georeference`, `affine`, `wcs`; missing values and packed numbers: `missing`.
     """
     attributes = metadata.attributes
     level = ome_level(around, len(metadata.shape))
     axes = [_within_bounds(axis) for axis in along(_axes(metadata, level), around)]
+    axes, affine = with_affine(attributes, axes)
     place, y, x = georeference(attributes, axes, around)
     scale, offset = packing(attributes)
     unsigned = attributes.get("_Unsigned")
@@ -43,11 +46,13 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
         valid_range(metadata),
         scale,
         offset,
-        plain(attributes.get("units"), 64),
+        plain(attributes.get("units"), 64) or plain(attributes.get("BUNIT"), 64),
         False if kind == "i" and unsigned in ("true", True) else None,
         plain(attributes.get("long_name")) or plain(attributes.get("description")),
         _channels(attributes, axes, level),
         around.grid_mapping,
+        affine,
+        cards_of(attributes),
     )
 
 

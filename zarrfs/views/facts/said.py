@@ -25,6 +25,7 @@ def as_json(facts: Facts) -> dict[str, Any]:
         "crs": place.crs,
         "transform": place.transform and list(place.transform),
         "registration": ("node" if place.nodes else "pixel") if place.transform else None,
+        "affine": facts.affine and [list(column) for column in facts.affine],
         "missing_values": [_json_number(value) for value in facts.missing],
         "valid_range": facts.valid and [v if v is None else _json_number(v) for v in facts.valid],
         "scale": facts.scale,
@@ -55,6 +56,9 @@ def lines(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "transform", ", ".join(map(digits, place.transform)) + nodes
     if place.crs:
         yield "crs", place.crs
+    if facts.affine is not None:
+        columns = (", ".join(map(digits, column)) for column in facts.affine)
+        yield "affine", "; ".join(columns) + " (x, y, z, origin in mm, left posterior superior)"
     if facts.missing:
         yield "missing", ", ".join(map(digits, facts.missing))
     if facts.valid is not None:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import Region
+from zarrfs.views.facts.affine import affine_of_part
 from zarrfs.views.facts.facts import Around, Axis, Facts, Georeference
 from zarrfs.views.facts.gather import gather
 from zarrfs.views.facts.text import plain
+from zarrfs.views.facts.wcs import cards_of_part
 from zarrfs.views.headers.described import Described
 
 _NOTHING = Around()
@@ -62,7 +64,17 @@ def _part(facts: Facts, region: Region) -> Facts:
         if axis.is_channel and len(channels) == axis.length:
             first = region.origin[i]
             channels = channels[first : first + region.shape[i]]
-    found = replace(facts, axes=tuple(axes[i] for i in kept), channels=channels)
+    affine = facts.affine
+    if affine is not None:
+        spatial = all(facts.axes[i].role not in ("x", "y", "z") for i in region.dropped)
+        affine = affine_of_part(affine, facts.axes, region.origin) if spatial else None
+    found = replace(
+        facts,
+        axes=tuple(axes[i] for i in kept),
+        channels=channels,
+        affine=affine,
+        cards=cards_of_part(facts.cards, region.origin, kept),
+    )
     y, x = facts.y_axis, facts.x_axis
     if y not in kept or x not in kept:
         return replace(found, georeference=Georeference(), y_axis=None, x_axis=None)

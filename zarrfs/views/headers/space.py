@@ -1,17 +1,18 @@
 """Which axis of a file is x, y and z in space.
 
-No metadata here say how an array lies in a patient or on an instrument. Formats that have to name
-such a frame all name the same one: x, y and z grow along the axes of these names, which are ITK's
-(left, posterior, superior), so that one voxel has one place in every file.
+Hardly any metadata say how an array lies in a patient or on an instrument; see
+`zarrfs.views.facts.affine`. Formats that have to name such a frame all name the same one: x, y and
+z grow along the axes of these names, which are ITK's (left, posterior, superior), so that one voxel
+has one place in every file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zarrfs.views.facts.facts import Axis
+from zarrfs.views.facts.facts import Affine, Axis, Role
 
-_PLACES = {"x": 0, "y": 1, "z": 2}
+_PLACES: dict[Role, int] = {"x": 0, "y": 1, "z": 2}
 
 
 def directions(axes: Sequence[Axis]) -> list[int]:
@@ -32,6 +33,24 @@ def directions(axes: Sequence[Axis]) -> list[int]:
         found.append(position if position in free else free[0])
         free.remove(found[-1])
     return found
+
+
+def placement(
+    axes: Sequence[Axis], affine: Affine | None
+) -> tuple[list[tuple[float, ...]], tuple[float, ...]]:
+    """For each of at most three axes, fastest first, the step from one element to the next.
+
+    In x, y and z of ITK's frame, as many as there are axes; and the place of the first element.
+    """
+    if affine is not None and {axis.role for axis in axes} == set(_PLACES):
+        return [affine[_PLACES[axis.role]] for axis in axes], affine[3]
+    steps, origin = [], [0.0] * len(axes)
+    for axis, place in zip(axes, directions(axes), strict=True):
+        step = [0.0] * len(axes)
+        step[place] = axis.spacing or 1.0
+        origin[place] = axis.origin
+        steps.append(tuple(step))
+    return steps, tuple(origin)
 
 
 def is_spatial(axis: Axis) -> bool:

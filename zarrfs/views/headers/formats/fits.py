@@ -11,6 +11,7 @@ from functools import partial
 
 from zarrfs.views.facts.facts import Axis
 from zarrfs.views.facts.text import ascii_text
+from zarrfs.views.facts.wcs import reversed_axes, says_axes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
 
@@ -74,9 +75,15 @@ def _cards(array: Described, bits: int, zero: int | None) -> Iterator[str]:
         yield _card("BLANK", str(array.no_data - (zero or 0)))
     if exact and (unit := ascii_text(facts.unit, 60)):
         yield _card("BUNIT", _string(unit))
-    if any(_has_facts(axis) for axis in axes):
+    cards = facts.cards
+    if array.layout.order == "F":
+        cards = reversed_axes(cards, len(axes))
+    if any(_has_facts(axis) for axis in axes) and not says_axes(cards):
         for i, axis in enumerate(axes, 1):
             yield from _axis(i, axis)
+    # The number of axes of the system comes before the rest of it.
+    for key in sorted(cards, key=lambda key: key != "WCSAXES"):
+        yield _card(key, _value(cards[key]))
     yield "END"
 
 
@@ -100,6 +107,14 @@ def _card(key: str, value: str) -> str:
 
 def _string(text: str) -> str:
     return "'" + text.replace("'", "''").ljust(8) + "'"
+
+
+def _value(value: str | float) -> str:
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    if isinstance(value, str):
+        return _string(value)
+    return str(value) if isinstance(value, int) and abs(value) < 1 << 63 else _float(value)
 
 
 def _float(value: float) -> str:

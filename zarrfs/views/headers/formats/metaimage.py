@@ -13,7 +13,7 @@ from zarrfs.views.facts.text import digits
 from zarrfs.views.facts.units import metres
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
-from zarrfs.views.headers.space import directions, is_spatial
+from zarrfs.views.headers.space import directions, is_spatial, placement
 
 # VTK crashes on the 64-bit integer types that the format also has.
 TYPES = {
@@ -28,6 +28,7 @@ TYPES = {
     "f8": "MET_DOUBLE",
 }
 _UNITS = {1e-6: "um", 1e-3: "mm", 1e-2: "cm"}
+_SPACE = {"x", "y", "z"}
 _MOST_AXES = 10
 _ALIGNMENT = 64
 
@@ -57,11 +58,15 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
     # One row for each axis: its direction.
     signs = [-1 if axis.falls else 1 for axis in axes]
     rows = [
-        str(sign if place == column else 0)
+        [float(sign if place == column else 0) for column in range(count)]
         for place, sign in zip(places, signs, strict=True)
-        for column in range(count)
     ]
     origin = [axis.origin for _, axis in sorted(zip(places, axes, strict=True))]
+    oblique = array.facts.affine is not None and len({axis.role for axis in axes[:3]} & _SPACE) == 3
+    if oblique:
+        steps, origin[:3] = placement(axes[:3], array.facts.affine)
+        for row, step, axis in zip(rows, steps, axes, strict=False):
+            row[:3] = [part / axis.size for part in step]
     lines = [
         "ObjectType = Image",
         f"NDims = {count}",
@@ -69,8 +74,8 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
         f"BinaryDataByteOrderMSB = {array.big}",
         "CompressedData = False",
     ]
-    if places != sorted(places) or -1 in signs:
-        lines.append(f"TransformMatrix = {' '.join(rows)}")
+    if oblique or places != sorted(places) or -1 in signs:
+        lines.append(f"TransformMatrix = {' '.join(digits(part) for row in rows for part in row)}")
     lines += [
         f"Offset = {' '.join(map(digits, origin))}",
         f"ElementSpacing = {' '.join(digits(axis.size) for axis in axes)}",

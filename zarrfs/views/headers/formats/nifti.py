@@ -9,12 +9,12 @@ import struct
 from functools import partial
 from typing import NamedTuple
 
-from zarrfs.views.facts.facts import Axis
+from zarrfs.views.facts.facts import Affine, Axis
 from zarrfs.views.facts.text import ascii_text
 from zarrfs.views.facts.units import metres, ratio, seconds
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
-from zarrfs.views.headers.space import directions, is_spatial
+from zarrfs.views.headers.space import is_spatial, placement
 
 # Code of the data type.
 TYPES = {
@@ -96,7 +96,11 @@ def _form(array: Described, code: int, axes: list[Axis]) -> Form:
     spacings = [(axis.spacing or 1.0) * f for axis, f in zip(axes, factors, strict=True)]
     spacings += [1.0] * (_MOST_AXES - len(spacings))
     origins = [axis.origin * f for axis, f in zip(axes, factors, strict=True)]
-    affine: list[float] | None = _affine(axes[:3], spacings, origins)
+    placed = [
+        axis._replace(spacing=spacing, origin=origin)
+        for axis, spacing, origin in zip(axes[:3], spacings[:3], origins, strict=False)
+    ]
+    affine: list[float] | None = _affine(placed, array.facts.affine)
     if not all(abs(number) < 3e38 for number in (*spacings, *(affine or []))):
         spacings, affine = [1.0] * _MOST_AXES, None
     facts = array.facts
@@ -118,17 +122,12 @@ def _form(array: Described, code: int, axes: list[Axis]) -> Form:
     return Form(pack(">" if array.big else "<", header), array.layout)
 
 
-def _affine(axes: list[Axis], spacings: list[float], origins: list[float]) -> list[float]:
+def _affine(axes: list[Axis], known: Affine | None) -> list[float]:
     """From indices to x, y and z that grow to the right, anterior and superior."""
-    rows = [[0.0] * 4 for _ in range(3)]
-    padded = [*axes, *[Axis(1)] * (3 - len(axes))]
-    for column, place in enumerate(directions(padded)):
-        # The axes x and y of `directions` grow to the left and to posterior.
-        sign = -1.0 if place < 2 else 1.0
-        rows[place][column] = sign * spacings[column]
-        rows[place][3] = sign * origins[column] if column < len(axes) else 0.0
-    # No negative zeros.
-    return [number + 0.0 for row in rows for number in row]
+    steps, origin = placement([*axes, *[Axis(1)] * (3 - len(axes))], known)
+    # The axes x and y of `placement` grow to the left and to posterior. No negative zeros.
+    rows = zip((-1.0, -1.0, 1.0), *steps, origin, strict=True)
+    return [sign * number + 0.0 for sign, *row in rows for number in row]
 
 
 def _units(axes: list[Axis]) -> tuple[int, list[float]]:

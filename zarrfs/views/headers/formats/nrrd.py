@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from zarrfs.views.elements.elements import FlatConfig
-from zarrfs.views.facts.facts import Axis
+from zarrfs.views.facts.facts import Affine, Axis
 from zarrfs.views.facts.text import ascii_text, digits
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
-from zarrfs.views.headers.space import directions
+from zarrfs.views.headers.space import directions, placement
 
 TYPES = {
     "b1": "uint8",
@@ -58,7 +58,7 @@ def _form(array: Described, name: str, data_file: str, layout: FlatConfig | None
         f"dimension: {len(axes)}",
         *_space_lines(axes, space),
         f"sizes: {' '.join(str(axis.length) for axis in axes)}",
-        *_placement(axes, space),
+        *_placement(axes, space, array.facts.affine),
     ]
     if array.channels:
         lines.append(f"kinds: vector{' domain' * (len(axes) - 1)}")
@@ -88,7 +88,8 @@ def _space(array: Described) -> range:
     in_space = all(axes[i].role in ("x", "y", "z") for i in found)
     turned = directions([axes[i] for i in found]) != list(range(len(found)))
     irregular = any(axes[i].coordinates and axes[i].spacing is None for i in found)
-    return found if (turned or (placed and in_space)) and not irregular else range(0)
+    oblique = array.facts.affine is not None and in_space
+    return found if (oblique or turned or (placed and in_space)) and not irregular else range(0)
 
 
 def _space_lines(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
@@ -101,17 +102,13 @@ def _space_lines(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
             yield f"space units: {' '.join(map(_quoted, units))}"
 
 
-def _placement(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
+def _placement(axes: tuple[Axis, ...], space: range, affine: Affine | None) -> Iterator[str]:
     """Spacing, origin and units of all axes."""
     if space:
-        vectors, origin = ["none"] * len(axes), ["0"] * len(space)
-        for i, place in zip(space, directions(axes[space.start : space.stop]), strict=True):
-            vector = ["0"] * len(space)
-            vector[place] = digits(axes[i].spacing or 1.0)
-            vectors[i] = f"({','.join(vector)})"
-            origin[place] = digits(axes[i].origin)
+        steps, origin = placement(axes[space.start : space.stop], affine)
+        vectors = ["none"] * space.start + [_vector(step) for step in steps]
         yield f"space directions: {' '.join(vectors)}"
-        yield f"space origin: ({','.join(origin)})"
+        yield f"space origin: {_vector(origin)}"
         return
     known = any(axis.spacing is not None for axis in axes)
     if known and any(axis.origin for axis in axes):
@@ -123,6 +120,10 @@ def _placement(axes: tuple[Axis, ...], space: range) -> Iterator[str]:
         yield f"spacings: {' '.join(_or_nan(axis.spacing) for axis in axes)}"
     if any(axis.unit for axis in axes):
         yield f"units: {' '.join(_quoted(axis.unit) for axis in axes)}"
+
+
+def _vector(parts: tuple[float, ...]) -> str:
+    return f"({','.join(map(digits, parts))})"
 
 
 def _or_nan(value: float | None) -> str:
