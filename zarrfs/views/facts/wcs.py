@@ -14,7 +14,7 @@ from zarrfs.views.facts.text import ascii_text, number
 Cards: TypeAlias = Mapping[str, "str | int | float | bool"]
 
 _KEYWORD = re.compile(r"[A-Z][A-Z0-9_-]{0,7}", re.ASCII)
-# What the file itself says, or says of other files.
+# The file itself says these, or they are about other kinds of files.
 _OWN = re.compile(
     r"SIMPLE|BITPIX|NAXIS\d*|EXTEND|GROUPS|[PG]COUNT|XTENSION|BSCALE|BZERO|BLANK|BUNIT|END"
     r"|DATASUM|CHECKSUM|COMMENT|HISTORY|CONTINUE|LONGSTRN|Z(IMAGE|CMPTYPE|TILE\d*|NAXIS\d*)"

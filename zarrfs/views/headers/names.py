@@ -7,7 +7,7 @@ import re
 ARRAY = "array"
 """The files of an array are called this, and an extension, if not after the array."""
 
-# What a source is called for its format, not for its contents.
+# Sources have these for their format, not for their contents.
 _SUFFIXES = re.compile(
     r"(\.(ome|zarr|ozx|zip|tar|nc|nc4|cdf|h5|hdf5|tiff?|gri?b2?|json|parquet))+$", re.IGNORECASE
 )
