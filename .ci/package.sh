@@ -101,7 +101,8 @@ chmod 755 "$stage"/DEBIAN/post*
 mkdir -p dist
 package=$root/dist/zarrfs_${version}_$(dpkg --print-architecture).deb
 dpkg-deb --root-owner-group -Zzstd -z9 -b "$stage" "$package" >/dev/null
-echo "Built $(realpath --relative-to=. "$package"), $(du -h "$package" | cut -f1)"
+echo "Built $(realpath --relative-to=. "$package"), $(du -h "$package" | cut -f1);" \
+    "it installs $(du -sh "$stage" | cut -f1)"
 
 # --- a trial ---------------------------------------------------------------------
 
@@ -145,8 +146,13 @@ rm -r a.zarr
 echo "Mounted, written and read in a new system"
 TRIAL
 cp "$work/trial" "$system/trial"
-unshare -m sh -ec '
-    mount --make-rprivate /
+unshare -m --propagation unchanged sh -ec '
+    # Nothing of this is to be mounted outside. The root of a chroot is no mount point.
+    if ! mount --make-rprivate / 2>/dev/null; then
+        mount --bind "$1" "$1"
+        trap "umount -R -l \"$1\"" EXIT
+        mount --make-private "$1"
+    fi
     mount -t proc proc "$1/proc"
     if [ -c /dev/fuse ]; then
         touch "$1/dev/fuse"
