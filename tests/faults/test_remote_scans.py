@@ -133,12 +133,16 @@ def test_a_walk_through_a_consolidated_group_takes_few_requests(
         where = [*command, str(daemon.path)]
         return subprocess.run(where, check=True, capture_output=True, timeout=100).stdout.decode()
 
-    assert run("find").count("zarr.json") == 41
-    assert server.counts.total <= 3
-    first = run("ls", "-lR", "--ignore=.zarrfs")
-    size = len(server.objects.get("b", "g.zarr/a0/zarr.json").data)
-    assert f" {size} " in first
-    for command in (["ls", "-lR", "--ignore=.zarrfs"], ["du", "--exclude=.zarrfs"], ["find"]):
-        run(*command)
-        assert server.counts.total == 0, command
+    document = server.objects.get("b", "g.zarr/a0/zarr.json").data
+    spaced = document.replace(b"  ", b"     ")
+    server.put("b", "g.zarr/a1/zarr.json", spaced)
+    for command in (["find"], ["ls", "-lR", "--ignore=.zarrfs"], ["du", "--exclude=.zarrfs"]):
+        for most in 0 if options else 3, 0:
+            found = run(*command)
+            assert server.counts.total <= most, command
+            assert command[0] == "du" or found.count("zarr.json") == 41
+            assert command[0] != "ls" or found.count(f" {len(document)} ") >= 39
+    # An open reads the document, however its writer has spaced it.
+    assert (daemon.path / "a1/zarr.json").read_bytes() == spaced
+    assert (daemon.path / "a1/zarr.json").stat().st_size == len(spaced)
     daemon.umount()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from zarrfs.errors import (
 from zarrfs.format.metadata.kept import Consolidated, UseConsolidated
 from zarrfs.format.metadata.node import GroupMetadata, kept_bytes
 from zarrfs.memory.default_memory import default_memory
-from zarrfs.store.base import Store
+from zarrfs.store.base import ObjectInfo, Store
 from zarrfs.store.plain_directory import PlainDirectory
 
 # Smaller metadata are not counted, in bytes.
@@ -55,6 +55,7 @@ class Hierarchy:
     recheck : seconds for which a listing of a remote store is trusted.
     consolidated : whether consolidated metadata decide what is below a group that has them (auto),
         never do, or are the only metadata below any group.
+    seen : called with each document that is read, by its key.
     """
 
     def __init__(
@@ -65,12 +66,13 @@ class Hierarchy:
         recheck: float = _RECHECK,
         plain: PlainDirectory | None = None,
         consolidated: UseConsolidated = "auto",
+        seen: Callable[[str, ObjectInfo], None] = lambda key, info: None,
     ) -> None:
         self._store = store
         self._use = consolidated
         self._plain = plain
         memory = memory or default_memory()
-        self._documents = DocumentReader(memory)
+        self._documents = DocumentReader(memory, seen)
         # Bytes of the kept documents of each node that has many.
         self._kept: dict[str, int] = {}
         self._most_kept = memory // 4
@@ -239,6 +241,19 @@ class Hierarchy:
             return False
         names = (name[:-1] for name in self._store.list_dir("") if name.endswith("/"))
         return any(map(self._has_documents, islice(names, _MOST_ASKED)))
+
+    def consolidated_size(self, key: str) -> int | None:
+        """Bytes of a document, going by consolidated metadata; None if they do not have it.
+
+        Its writer may have spaced it in another way.
+        """
+        path, _, name = key.rpartition("/")
+        if (above := self._consolidated_above(path)) is None:
+            return None
+        relative = above.relative(path)
+        if relative not in above.documents:
+            return None
+        return above.reader.consolidated_size(above.documents[relative], name)
 
     def children(self, path: str) -> list[str]:
         """Names of the nodes directly below the group ``path``, sorted.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +26,7 @@ from zarrfs.format.metadata.kept import kept
 from zarrfs.format.metadata.members import Damage, noting
 from zarrfs.format.metadata.node import GroupMetadata, NodeMetadata
 from zarrfs.format.metadata.v3 import parse_node
-from zarrfs.store.base import Blob, Data, Store
+from zarrfs.store.base import Blob, Data, ObjectInfo, Store
 from zarrfs.store.plain_directory import Entry
 
 log = logging.getLogger(__name__)
@@ -43,16 +44,22 @@ class DocumentReader:
     """Reads and parses documents, within a part of the memory budget.
 
     memory : bytes of the whole budget, of which a document may take a part.
+    seen : called with each document that is read, by its key.
     """
 
-    def __init__(self, memory: int) -> None:
+    def __init__(
+        self, memory: int, seen: Callable[[str, ObjectInfo], None] = lambda key, info: None
+    ) -> None:
+        self._seen = seen
         self._largest = min(bounds.LARGEST_DOCUMENT, max(memory // 8, _LEAST_DOCUMENT))
         self._parsed = min(bounds.LARGEST_PARSED, max(memory // 4, _LEAST_PARSED))
         self._one_at_a_time = Lock()
 
     def get(self, store: Store, key: str) -> Blob | None:
         """As `Store.get`; raises StoreError for a document that is too large."""
-        return store.get(key, limit=self._largest)
+        if (blob := store.get(key, limit=self._largest)) is not None:
+            self._seen(key, blob.info)
+        return blob
 
     def parse(self, data: Data, document: str) -> Any:
         """Parse a document. Raises MetadataError."""
@@ -99,6 +106,11 @@ class NodeReader:
     def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         """The node whose parsed ``documents``, of ``size`` bytes, a group above has."""
         return None
+
+    def consolidated_size(self, documents: Any, name: str) -> int:
+        """Bytes of a document that a group above has, as zarr-python writes it."""
+        document = documents if name == V3_NODE else documents[name]
+        return len(json.dumps(document, indent=2))
 
 
 class V3Reader(NodeReader):

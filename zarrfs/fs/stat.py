@@ -86,9 +86,8 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         # A library that has just seen it written must see what it is now.
         return Attributes(place.inode, False, info.size, info.size, info.mtime_ns or mtime, 0.0)
     if (key := node.document(local)) is not None:
-        info = tree.documents.info(key)
-        if (known := tree.documents.known(key)) is not None:
-            fresh = min(fresh, known[1])
+        info, left = tree.documents.state(key)
+        fresh = min(fresh, left)
         mtime = info.mtime_ns or mtime
         return Attributes(place.inode, False, info.size, info.size, mtime, fresh)
     if isinstance(node, MountedArray) and node.is_data(local):

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zarrfs import bounds
-from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
@@ -27,7 +26,7 @@ from zarrfs.fs.nodes.live_nodes import LiveNodes
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.nodes.place import Place
-from zarrfs.fs.nodes.source.documents import Documents
+from zarrfs.fs.nodes.source.documents import open_hierarchy
 from zarrfs.fs.nodes.source.listings import Listings
 from zarrfs.fs.nodes.source.source_nodes import SourceNodes
 from zarrfs.fs.reload import same_data, same_metadata
@@ -75,20 +74,7 @@ class Tree:
             self._members,
             plain,
         )
-        recheck = {} if config.recheck is None else {"recheck": config.recheck}
-        consolidated = config.consolidated
-        if config.writable and consolidated == "auto":
-            consolidated = "never"
-        keeps = not (self.store.traits.near or config.writable)
-        self.documents = Documents(self.store, config.attribute_seconds if keeps else 0.0)
-        self._hierarchy = Hierarchy(
-            store,
-            config.zarr_format,
-            config.memory,
-            plain=plain,
-            consolidated=consolidated,
-            **recheck,
-        )
+        self._hierarchy, self.documents = open_hierarchy(store, config, plain)
         self._root = config.path
         self.nodes = LiveNodes(self._root, nodes_share(config.memory), self._hierarchy.release)
         self._source = SourceNodes(self._hierarchy, plain, store.url, self._root)

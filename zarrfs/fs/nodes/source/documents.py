@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
+from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.errors import EntryNotFound
+from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.base import ObjectInfo, Store
+from zarrfs.store.plain_directory import PlainDirectory
 
 _MOST_KNOWN = 1 << 16
 
@@ -16,11 +21,15 @@ class Documents:
     """Thread-safe.
 
     fresh_seconds : how long the state of a document is relied on; 0: not at all.
+    consolidated : as `Hierarchy.consolidated_size`.
     """
 
-    def __init__(self, store: Store, fresh_seconds: float) -> None:
+    def __init__(
+        self, store: Store, fresh_seconds: float, consolidated: Callable[[str], int | None]
+    ) -> None:
         self._store = store
         self._fresh_seconds = fresh_seconds
+        self._consolidated = consolidated
         self._known: dict[str, tuple[ObjectInfo, float]] = {}
 
     def read(self, key: str) -> bytes:
@@ -28,17 +37,26 @@ class Documents:
         blob = self._store.get(key, limit=LARGEST_DOCUMENT)
         if blob is None:
             raise EntryNotFound(key)
-        self._know(key, blob.info)
+        self.know(key, blob.info)
         return bytes(blob.data)
 
-    def info(self, key: str) -> ObjectInfo:
-        """The state of a document. Blocks. Raises EntryNotFound, StoreError."""
+    def state(self, key: str) -> tuple[ObjectInfo, float]:
+        """The state of a document, and for how many seconds it may be relied on.
+
+        A distant store is not asked for a document that consolidated metadata have. Until a program
+        opens that one, its size is what zarr-python would have written.
+
+        Blocks. Raises EntryNotFound, StoreError.
+        """
         if (known := self.known(key)) is not None:
-            return known[0]
-        if (info := self._store.info(key)) is None:
+            return known
+        if self._fresh_seconds and (size := self._consolidated(key)) is not None:
+            info, _ = self._known.get(key, (ObjectInfo(size, None, ()), 0.0))
+            return info, 0.0
+        if (found := self._store.info(key)) is None:
             raise EntryNotFound(key)
-        self._know(key, info)
-        return info
+        self.know(key, found)
+        return found, self._fresh_seconds or math.inf
 
     def known(self, key: str) -> tuple[ObjectInfo, float] | None:
         """The state, and for how many seconds it is relied on; None if the store must be asked."""
@@ -50,9 +68,39 @@ class Documents:
     def forget(self) -> None:
         self._known.clear()
 
-    def _know(self, key: str, info: ObjectInfo) -> None:
+    def know(self, key: str, info: ObjectInfo) -> None:
+        """The store has just said this of a document."""
         if self._fresh_seconds:
             self._known[key] = info, time.monotonic()
         if len(self._known) > _MOST_KNOWN:
             with suppress(KeyError, StopIteration, RuntimeError):
                 del self._known[next(iter(self._known))]
+
+
+def open_hierarchy(
+    store: Store, config: FileSystemConfig, plain: PlainDirectory | None
+) -> tuple[Hierarchy, Documents]:
+    """The hierarchy of a source, and its documents as they were when it read them.
+
+    plain : the source, where that is a directory of data of any kind.
+    """
+    use = config.consolidated
+    if config.writable and use == "auto":
+        use = "never"
+    recheck = {} if config.recheck is None else {"recheck": config.recheck}
+    keeps = not (store.traits.near or config.writable)
+    documents = Documents(
+        store,
+        config.attribute_seconds if keeps else 0.0,
+        lambda key: hierarchy.consolidated_size(key),  # noqa: PLW0108 - it is made below
+    )
+    hierarchy = Hierarchy(
+        store,
+        config.zarr_format,
+        config.memory,
+        plain=plain,
+        consolidated=use,
+        seen=documents.know,
+        **recheck,
+    )
+    return hierarchy, documents
