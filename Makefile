@@ -2,6 +2,8 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+# Where it is set, each of the processes of a test run compiles the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Without what only tests, lint and benchmarks need.
 DEMO := .venv/.ready-demo
 
@@ -14,8 +16,9 @@ demo: $(DEMO) ## mount a sharded, compressed array and read it with ordinary too
 	@.ci/fuse.sh
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
-# As many at once as there are processors, each file by one process; ARGS=-n0 for a debugger.
-PYTEST := $(BIN)/pytest -n logical --maxprocesses 4 --dist loadfile
+# Tests wait for mounts and disks: four at once are faster on two processors, too. One process runs
+# each file; ARGS=-n0 for a debugger.
+PYTEST := $(BIN)/pytest -n 4 --dist loadfile
 
 .PHONY: test
 test: export PACKAGES = attr busybox fio gfortran mandoc perl rsync sox systemd xxd

@@ -1,7 +1,8 @@
 """Hostile data, each of which once took gigabytes, minutes, or the process.
 
-Arguments: a name of `ATTACKS`, bytes, seconds. Reads it in a process that may take so many bytes
-more than it has and so much processor time, and prints what became of it, in a line.
+Each line of the input has a name of `ATTACKS`, bytes and seconds. Reads it in a fork that may take
+so many bytes more than it has and so much processor time, and prints what became of it, in a line;
+then how the fork ended, in another.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import resource
 import struct
 import sys
@@ -504,8 +506,17 @@ class Refused:
 
 
 def main() -> None:
-    name, room, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin:
+        name, room, seconds = line.split()
+        if not (child := os.fork()):
+            read_within(name, int(room), int(seconds))
+            return
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def read_within(name: str, room: int, seconds: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         read = ATTACKS[name](Path(place))
         pages = int(Path("/proc/self/statm").read_text().split()[0])
