@@ -89,3 +89,21 @@ def test_xarray_opens_a_hierarchy(tmp_path, mounted):
     file = mounted(tmp_path / "t.zarr", "views=tree.h5") / "tree.h5"
     with xarray.open_datatree(file, engine="netcdf4") as found:
         xarray.testing.assert_identical(found.load(), tree)
+
+
+@pytest.mark.parametrize("name", ["group.h5", "tree.h5", "many/array.chunked.h5"])
+def test_netcdf_decodes_nothing_at_open(tmp_path, mounted, name):
+    """Its wheels read the first 4 MiB of a file: a damaged chunk there would be an error."""
+    group = zarr.create_group(tmp_path / "g.zarr")
+    array = group.create_array("many", shape=(64, 512, 512), chunks=(8, 512, 512), dtype="u1")
+    array[8] = 5
+    (tmp_path / "g.zarr" / "many" / "c" / "0" / "0").mkdir(parents=True)
+    (tmp_path / "g.zarr" / "many" / "c" / "0" / "0" / "0").write_bytes(b"damaged")
+    views = "views=default,tree.h5,chunked.h5"
+    file = mounted(tmp_path / "g.zarr", views, quiet=False) / name
+    import netCDF4
+
+    with netCDF4.Dataset(file) as found:
+        assert (found["many"][8] == 5).all()
+        with pytest.raises(RuntimeError):
+            found["many"][0]

@@ -51,7 +51,7 @@ def _form(array: Described, chunks: Shape) -> Form:
     made = make_single(array, chunks=chunks, root=tree - node, span=room + size)
     (start,) = made.offsets.values()
     tiling = Tiling(array.shape, chunks, item, start + room)
-    tables = [Table.of_bytes(0, made.header[:start]), *_Tree(tiling, start, levels).tables()]
+    tables = [Table.of_bytes(0, made.header), *_Tree(tiling, start, levels).tables()]
     boxed = GroupForm(Computed(tables), [Placed("", tiling)], made.size, writable=True, marks=MARKS)
     return Form(b"", array.layout, boxed=boxed)
 

@@ -16,6 +16,10 @@ from zarrfs.views.headers.hdf5 import messages as m
 from zarrfs.views.tiles.tiling import PAGE
 
 _ALIGNMENT = 64
+# netCDF-C, as Python's wheels have it, reads so much at each open, and the kernel reads ahead of
+# that. In a file of many elements none lie there: they would be decoded for nobody.
+_AWAY = (4 << 20) + (128 << 10)
+_MANY = 16 << 20
 # The text by which netCDF recognises such a scale.
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.{:10d}"
 
@@ -71,7 +75,7 @@ class Group(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Made:
     """
-    header : ends where the first elements begin.
+    header : zeros follow it where the elements do not begin at once.
     offsets : by path, where the elements of each dataset without `values` begin.
     """
 
@@ -90,13 +94,16 @@ class _Addresses:
     end: int = 0
 
 
-def make_file(groups: Sequence[Group]) -> Made:
-    """``groups`` : the root first, and each one after the one that it is in."""
+def make_file(groups: Sequence[Group], *, away: bool = False) -> Made:
+    """
+    groups : the root first, and each one after the one that it is in.
+    away : whether many elements lie behind what netCDF-C reads at each open.
+    """
     places = _Addresses()
     # The first pass finds the addresses: their values do not change the size of a header.
-    _write(groups, places)
+    _write(groups, places, away=away)
     return Made(
-        _write(groups, places),
+        _write(groups, places, away=away),
         {
             path: places.data[path]
             for path, dataset in _datasets(groups)
@@ -110,7 +117,7 @@ def _datasets(groups: Sequence[Group]) -> Iterator[tuple[str, Dataset]]:
     return ((group.path_of(dataset), dataset) for group in groups for dataset in group.datasets)
 
 
-def _write(groups: Sequence[Group], places: _Addresses) -> bytes:
+def _write(groups: Sequence[Group], places: _Addresses, *, away: bool) -> bytes:
     parts: list[bytes] = []
     at = m.SUPERBLOCK
     inside: dict[str, list[str]] = {}
@@ -139,21 +146,21 @@ def _write(groups: Sequence[Group], places: _Addresses) -> bytes:
         places.heap = at
         parts.append(heap)
         at += len(heap)
-    behind: list[int] = []
+    behind = [dataset.nbytes for _, dataset in _datasets(groups) if dataset.values is None]
+    first = _AWAY if away and sum(behind) >= _MANY else 0
     for path, dataset in sorted(_datasets(groups), key=lambda found: found[1].values is None):
         if dataset.absent or not dataset.nbytes:
             places.data[path] = m.UNDEFINED
             continue
+        if dataset.values is None:
+            at = max(at, first)
         start = at + -at % (PAGE if dataset.chunks else _ALIGNMENT)
         if dataset.values is not None:
             parts += [bytes(start - at), dataset.values]
-        else:
-            behind.append(start)
         places.data[path] = start
         at = start + (dataset.span or dataset.nbytes)
     places.end = at
-    header = m.superblock(at) + b"".join(parts)
-    return header.ljust(min(behind, default=len(header)), b"\0")
+    return m.superblock(at) + b"".join(parts)
 
 
 def _messages(

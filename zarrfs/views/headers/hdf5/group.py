@@ -100,7 +100,7 @@ def _make(groups: _Groups, arrays: Mapping[str, Described]) -> Made:
         datasets = _datasets(inside[path], names[path], room)
         room -= sum(size_of(dataset.attributes) for dataset in datasets)
         made.append(Group(path, datasets, attributes))
-    return make_file(made)
+    return make_file(made, away=True)
 
 
 def _datasets(

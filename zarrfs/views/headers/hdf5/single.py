@@ -108,7 +108,9 @@ def georeference_of(array: Described, name: str) -> Dataset | None:
 
 
 def _form(array: Described, *, netcdf: bool = False) -> Form:
-    return Form(make_single(array, netcdf=netcdf).header, array.layout, marks=MARKS)
+    made = make_single(array, netcdf=netcdf)
+    start = made.size - array.nbytes
+    return Form(made.header.ljust(start, b"\0"), array.layout, marks=MARKS)
 
 
 def make_single(
@@ -130,4 +132,4 @@ def make_single(
     )
     others = [place] if place is not None else []
     data = replace(data, chunks=chunks, root=root, span=span)
-    return make_file([Group("", [*dimensions.scales(), *others, data])])
+    return make_file([Group("", [*dimensions.scales(), *others, data])], away=bool(chunks))
