@@ -47,7 +47,7 @@ test-tools: $(READY) ## install the programs that docs/tools.md names, and Azuri
 
 .PHONY: pictures
 pictures: $(READY) ## make the pictures of docs/ anew; make test-tools installs what it takes
-	ZARRFS_PICTURES=docs $(PYTEST) tests/tools/test_imagej.py
+	ZARRFS_PICTURES=$(CURDIR)/docs $(PYTEST) tests/tools/test_imagej.py tests/tools/test_pictures.py
 
 .PHONY: soak
 soak: TIMES = 20
