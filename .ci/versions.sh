@@ -17,24 +17,27 @@ versions="3.11 3.12 3.13 3.14"
 main=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 places=$root/.venv/versions
 lines=() status=0 last=$main
+mkdir -p "$places"
 
 say() {
     lines+=("$*")
     echo "== $*"
 }
 
-# The interpreter of a version: on the PATH, or where pyenv and uv put theirs.
+# The interpreter of a version: on the PATH, where pyenv and uv put theirs, or for the newest
+# that of Debian's unstable release, on a Debian that reaches it.
 find_python() {
-    local candidate
+    local candidate sid=$places/sid-$1
     for candidate in "python$1" "$HOME"/.pyenv/versions/"$1".*/bin/python3 \
-        "$HOME"/.local/share/uv/python/cpython-"$1".*/bin/python3; do
+        "$HOME"/.local/share/uv/python/cpython-"$1".*/bin/python3 "$sid/root/usr/bin/python$1"; do
         if "$candidate" -c "import ensurepip, sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')" \
             2>/dev/null; then
             echo "$candidate"
             return
         fi
     done
-    return 1
+    [ "$1" = "${versions##* }" ] && grep -qs '^ID=debian' /etc/os-release &&
+        .ci/sid_python.sh "$1" "$sid" 2>"$places/sid-$1.log"
 }
 
 pip() {
@@ -78,7 +81,9 @@ job() {
     local kind=$2 python=$3 begun=$SECONDS
     place=$places/$1 missing=()
     echo "== $kind versions, $("$python" --version)"
-    if ! "$python" -m venv --clear "$place" || ! "install_$kind"; then
+    # Debian has the pip of a new environment in a package of its own.
+    if ! "$python" -m venv --clear --without-pip "$place" ||
+        ! .venv/bin/pip --quiet --python "$place/bin/python" install pip || ! "install_$kind"; then
         result="cannot be installed"
         return 1
     fi
