@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+import numcodecs  # noqa: F401 - once for all workers, most of which decode with it
+
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.daemon.hung_mount import free_connection, serialized

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numcodecs.jenkins import jenkins_lookup3
 from numpy.typing import NDArray
 
 from zarrfs.format.chunk_grid import Shape
@@ -150,6 +149,9 @@ def object_header(messages: Sequence[Message]) -> bytes:
 
 
 def with_checksum(data: bytes) -> bytes:
+    # Imported here, because it imports all codecs of numcodecs.
+    from numcodecs.jenkins import jenkins_lookup3  # noqa: PLC0415
+
     return data + struct.pack("<I", jenkins_lookup3(np.frombuffer(data, np.uint8).copy(), 0))
 
 
