@@ -107,9 +107,7 @@ class NodeOpener:
             except Exception as error:
                 # A fault of this program or of a package. The node's siblings do not suffer.
                 log.exception("cannot open %s", f"/{node.path}")
-                kind = type(error)
-                name = "" if kind.__module__ == "builtins" else f"{kind.__name__}: "
-                reason = f"cannot be opened: {name}{reason_of(error)}"
+                reason = f"cannot be opened: {reason_of(error)}"
                 if strict:
                     raise UnsupportedError(self._store.url, reason) from error
             node = node._replace(metadata=None, problem=reason)

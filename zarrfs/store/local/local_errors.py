@@ -10,12 +10,13 @@ from zarrfs.errors import (
     StoreFull,
     StoreQuotaExceeded,
     StoreReadOnly,
+    reason_of,
 )
 
 
 def store_error(key: str, error: OSError) -> StoreError:
     """The error to raise instead of ``error``."""
-    reason = error.strerror or type(error).__name__
+    reason = error.strerror or reason_of(error)
     if isinstance(error, PermissionError):
         return StoreAccessDenied(key, reason)
     if error.errno == errno.ENOSPC:

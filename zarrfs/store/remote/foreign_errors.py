@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,6 +15,7 @@ from zarrfs.errors import (
     StoreListingUnsupported,
     StoreTooLarge,
     StoreUnavailable,
+    reason_of,
 )
 from zarrfs.store.remote.requests import (
     BadReply,
@@ -49,6 +52,8 @@ _NETWORK_PACKAGES = frozenset({"aiohttp", "botocore", "aiobotocore", "urllib3", 
 _PASSING_NAMES = ("Connection", "Connect", "Timeout", "Payload", "Disconnected", "Streaming")
 _CREDENTIALS = ("NoCredentials", "PartialCredentials", "TokenRetrieval", "Unauthorized")
 _LASTING_NAMES = ("Certificate", "SSL", "InvalidURL")
+_OBJECT = re.compile(r":? <[^<>]*>")
+_NO_REASON = "the service or its client gave no reason"
 
 
 def s3_code(error: BaseException) -> str | None:
@@ -100,9 +105,7 @@ def converted(
     """
     if (own := _own_error(key, error)) is not None:
         return own
-    reason = f"{type(error).__name__}: {redact(str(error))}".removesuffix(": ")
-    if isinstance(error, ServiceError):
-        reason = redact(str(error))
+    reason = redact(worded(error))
     code, status = s3_code(error), getattr(error, "status", None)
     if isinstance(error, _MISSING):
         # A missing bucket is not a missing chunk, which would read as fill values.
@@ -123,6 +126,27 @@ def converted(
             return StoreUnavailable(key, reason, _retry_after_s(error))
         return StoreError(key, reason)
     return _by_type(key, error, reason)
+
+
+def worded(error: BaseException) -> str:
+    """The reason that an exception of a client gives, in one line and without Python's names."""
+    said: str | None = None
+    if (invalid := getattr(error, "certificate_error", None)) is not None:
+        said = getattr(invalid, "verify_message", None) or "its certificate is not valid"
+    elif isinstance(error, OSError) and isinstance(error.errno, int) and error.strerror:
+        # asyncio gives only the address.
+        asked = str(error.strerror).startswith("Connect call failed") and error.errno > 0
+        said = os.strerror(error.errno) if asked else str(error.strerror)
+    if said is not None and isinstance(host := getattr(error, "host", None), str):
+        said = f"cannot connect to {host}:{getattr(error, 'port', '')}: {said}"
+    status, message = getattr(error, "status", None), getattr(error, "message", None)
+    if isinstance(status, int) and isinstance(message, str) and not isinstance(error, ServiceError):
+        said = f"HTTP status {status}: {message}".removesuffix(": ")
+    if said is None and type(error).__module__ == "builtins" and str(error):
+        return reason_of(error)
+    # Numbers of requests, times and whole replies are in further lines.
+    lines = filter(None, map(str.strip, (said or str(error)).splitlines()))
+    return _OBJECT.sub("", next(lines, _NO_REASON))
 
 
 def _own_error(key: str, error: Exception) -> StoreError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from zarrfs.errors import reason_of
 from zarrfs.store.remote.requests import ServiceError
 
 # Failures that a retry may mend: of the connection, of a service that is busy.
@@ -25,7 +26,7 @@ def first_line(error: BaseException) -> str:
     """The first line of an exception, without the places in the source that follow it."""
     text = str(error).strip("\n")
     line = text.partition("\n")[0]
-    return _MARK.sub("", line, count=1)[:_LONGEST] or type(error).__name__
+    return _MARK.sub("", line, count=1)[:_LONGEST] or reason_of(error)
 
 
 def failure(error: BaseException) -> Exception:
