@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from zarrfs.errors import UsageError, ZarrfsError
 from zarrfs.library.copying import boxes
 from zarrfs.library.copying import copy as copying
 from zarrfs.library.copying.record import RECORD
-from zarrfs.library.engine import EngineConfig, WorkersLost, engine, for_workers
+from zarrfs.library.engine import EngineConfig, WorkersLost, engine, for_workers, run
 from zarrfs.store.open import open_store
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.filterwarnings("ignore")]
@@ -154,6 +155,22 @@ def test_any_executor_copies(source, client, tmp_path, kind):
     with make() as executor:
         zarrfs.copy(source, tmp_path / "b", client=executor, options=OPTIONS, **ROWS)
     assert same(tmp_path / "b")
+
+
+def _faults(_):
+    """Pages that the kernel clears for a chunk of 1 MiB, which has 256."""
+    size = 1 << 20
+    assert len(b"a" * size) == size
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(8):
+        assert len(b"a" * size) == size
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 8
+
+
+def test_workers_of_dask_keep_the_memory_of_a_chunk_for_the_next_one(client):
+    with client.get_executor(pure=False) as executor:
+        ((_, faults),) = run(executor, 1, _faults, [0])
+    assert faults < 100
 
 
 def test_nothing_of_dask_is_imported_without_a_scheduler(source, tmp_path):
