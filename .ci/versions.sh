@@ -2,8 +2,9 @@
 # Quick tests with every Python that zarrfs supports, and with the newest versions of all it needs:
 # `versions.sh`, or `versions.sh 3.12 newest`. The last lines say what was tested, and what was not.
 #
-# Fails where a test fails with the locked versions. With the newest ones it only says so: what
-# others release today must not hold up a change of today.
+# Fails where a test fails with the locked versions. With the newest ones, and with a Python of
+# Debian's unstable release, it only says so: what others release today must not hold up a change of
+# today.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -98,7 +99,7 @@ job() {
 wanted=${*:-$versions newest}
 for version in $versions; do
     if python=$(find_python "$version"); then
-        last=$version
+        [[ $python == *"/sid-$version/"* ]] || last=$version
     elif [[ " $wanted " == *" $version "* ]] || [ $# = 0 ]; then
         say "Python $version: SKIPPED, there is none on this machine"
         continue
@@ -106,7 +107,7 @@ for version in $versions; do
     if [ $# = 0 ] && [ "$version" = "$main" ]; then
         say "Python $version: tested by \`make test\`"
     elif [ $# = 0 ] || [[ " $* " == *" $version "* ]]; then
-        job "$version" locked "$python" || status=1
+        job "$version" locked "$python" || [[ $python == *"/sid-$version/"* ]] || status=1
         say "Python $version: $result"
     fi
 done
