@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import threading
@@ -14,6 +15,7 @@ from tests.remote_server import Fault, Link, RemoteServer
 from zarrfs.errors import StoreConflict, StoreError, StoreTimeout
 from zarrfs.store.base import ANY, Blob, ByteRange, Put, Store
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.remote.ranges.repeats import Repeats
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
 
@@ -156,6 +158,34 @@ def test_a_few_refusals_do_not_end_reading_together(server, opened):
     before = store.traits.in_flight
     assert read(store, MANY) == expected(MANY)
     assert store.traits.in_flight >= before / 2
+
+
+def test_a_pause_keeps_no_other_request_from_being_sent(server, opened, monkeypatch):
+    """Pauses pass together, however many requests are refused, and no place in flight is lost."""
+    store = opened(concurrency=4, most_concurrency=4)
+    read(store, KEYS[:1])
+    refused: set[str] = set()
+
+    def busy_once(_method: str, target: str) -> Fault | None:
+        if target in refused or len(refused) == 8:
+            return None
+        refused.add(target)
+        return Fault.BUSY
+
+    pauses: list[float] = []
+
+    async def until_all_others_were_sent(_repeats: Repeats, pause: float) -> None:
+        pauses.append(pause)
+        while server.counts.total < len(MANY):
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(Repeats, "_wait", until_all_others_were_sent)
+    server.counts.reset()
+    server.plan = busy_once
+    assert read(store, MANY) == expected(MANY)
+    assert len(pauses) == len(refused) == 8
+    assert max(pauses) <= QUICK.first_pause_s
+    assert server.counts.total == len(MANY) + 8
 
 
 def test_one_failed_part_of_an_upload_is_sent_again_alone(server):
