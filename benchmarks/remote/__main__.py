@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.remote import contenders
+from benchmarks.remote import contenders, counted
 from benchmarks.remote.contenders import Mount, Timed
 from benchmarks.remote.store import BUCKET, CHUNKS, MIB, SHARD, RemoteStore, running, shape_of
 
@@ -32,7 +32,9 @@ class Run:
         self._mounts = 0
 
     def url(self, kind: str, name: str) -> str:
-        return f"s3://{BUCKET}/{name}" if kind == "s3" else f"{self.store.url}/{BUCKET}/{name}"
+        if kind == "http":
+            return f"{self.store.url}/{BUCKET}/{name}"
+        return f"{'' if kind == 's3' else f'{kind}://::'}s3://{BUCKET}/{name}"
 
     def mounted(self, kind: str, name: str, *options: str) -> AbstractContextManager[Mount]:
         self._mounts += 1
@@ -165,6 +167,9 @@ TABLES: dict[str, Callable[[Run], Iterator[str]]] = {
     "random": Run.at_random,
     "listing": Run.listing,
     "writes": Run.writes,
+    "reads": counted.reads,
+    "walks": counted.walks,
+    "kept": counted.kept,
 }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import urllib.request
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import numpy as np
 MIB = 1 << 20
 BUCKET = "bench"
 ARRAYS = 200
+TINY_CHUNKS, CHUNK_BYTES = 20_000, 4 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class RemoteStore:
     def link(self, latency_s: float, bandwidth: float) -> None:
         """How far away it is from now on."""
         self._ask("link", {"latency_s": latency_s, "bandwidth": bandwidth})
+
+    def busy(self, every: int) -> None:
+        """Refuse one of ``every`` requests with 503 from now on; 0: none."""
+        self._ask("busy", {"every": every})
 
     def reset(self) -> None:
         self._ask("reset")
@@ -88,10 +95,36 @@ def make_arrays(directory: Path, mib: int) -> dict[str, int]:
         compressors=zstd,
     )  # fmt: skip
     (directory / "written.bin").write_bytes(data[: mib // 4].tobytes())
-    group = zarr.create_group(bucket / "many")
-    for number in range(ARRAYS):
-        group.create_array(f"a{number:03}", shape=(4, 4), chunks=(2, 2), dtype="i2")
-    return {name: _stored(bucket / name) for name in ("plain", "sharded")}
+    for name in ("many", "consolidated"):
+        group = zarr.create_group(bucket / name)
+        for number in range(ARRAYS):
+            group.create_array(f"a{number:03}", shape=(4, 4), chunks=(2, 2), dtype="i2")
+    with warnings.catch_warnings(action="ignore"):
+        zarr.consolidate_metadata(bucket / "consolidated")
+    _make_counted(bucket)
+    sizes = {path.name: _stored(path) for path in bucket.iterdir() if path.is_dir()}
+    archive = shutil.make_archive(str(bucket / "zipped"), "zip", bucket / "zipped")
+    return {**sizes, "zipped.zip": Path(archive).stat().st_size}
+
+
+def _make_counted(bucket: Path) -> None:
+    """The arrays whose requests are counted, of bytes that no codec makes fewer."""
+    import zarr
+
+    def make(name: str, shape: tuple[int, ...], chunks: tuple[int, ...], *, shard: bool) -> None:
+        zarr.create_array(
+            bucket / name,
+            data=np.random.default_rng(2).integers(0, 256, shape, np.uint8),
+            chunks=chunks,
+            shards=shape if shard else None,
+            compressors=None,
+        )
+
+    make("morton", (2048, 8192), (64, 256), shard=True)
+    make("eight", (8, MIB), (1, MIB // 8), shard=True)
+    make("fine", (4096, 4096), (64, 64), shard=True)
+    make("zipped", (128, 200_000), (1, 200_000), shard=False)
+    make("tiny", (TINY_CHUNKS, CHUNK_BYTES), (1, CHUNK_BYTES), shard=False)
 
 
 def _stored(directory: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import itertools
 import random
 import threading
 import time
@@ -48,6 +49,16 @@ def random_faults(seed: int, *, busy: float, drop: float) -> Callable[[str, str]
         if number < busy + drop:
             return chance.choice([Fault.DROP, Fault.LOST])
         return None
+
+    return plan
+
+
+def every(number: int) -> Callable[[str, str], Fault | None]:
+    """One of so many requests is refused; 0: none."""
+    numbers = itertools.count(1)
+
+    def plan(_method: str, _target: str) -> Fault | None:
+        return Fault.BUSY if number and not next(numbers) % number else None
 
     return plan
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from tests.remote_server.link import Counts, Fault, Link, Pace, send
+from tests.remote_server.link import Counts, Fault, Link, Pace, every, send
 from tests.remote_server.objects import Objects
 from tests.remote_server.service import Reply, Request, answer
 
@@ -186,6 +186,8 @@ class RemoteServer:
         name = urlsplit(request.target).path.removeprefix(_CONTROL)
         if name == "link":
             self.link = Link(**json.loads(request.body))
+        if name == "busy":
+            self.plan = every(json.loads(request.body)["every"])
         if name == "reset":
             self.counts.reset()
         return Reply(200, {}, json.dumps(self.counts.snapshot()).encode())

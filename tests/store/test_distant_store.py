@@ -164,9 +164,14 @@ def test_a_pause_keeps_no_other_request_from_being_sent(server, opened, monkeypa
     """Pauses pass together, however many requests are refused, and no place in flight is lost."""
     store = opened(concurrency=4, most_concurrency=4)
     read(store, KEYS[:1])
+    asked: set[str] = set()
     refused: set[str] = set()
+    all_asked = threading.Event()
 
     def busy_once(_method: str, target: str) -> Fault | None:
+        asked.add(target)
+        if len(asked) == len(MANY):
+            all_asked.set()
         if target in refused or len(refused) == 8:
             return None
         refused.add(target)
@@ -176,8 +181,7 @@ def test_a_pause_keeps_no_other_request_from_being_sent(server, opened, monkeypa
 
     async def until_all_others_were_sent(_repeats: Repeats, pause: float) -> None:
         pauses.append(pause)
-        while server.counts.total < len(MANY):
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(all_asked.wait, 60)
 
     monkeypatch.setattr(Repeats, "_wait", until_all_others_were_sent)
     server.counts.reset()
