@@ -9,6 +9,7 @@ import pytest
 import zarr
 
 from tests.mount.arrays import stored
+from tests.soak import TIMES
 
 KINDS = {
     "plain": {"chunks": (61, 5_001)},
@@ -36,6 +37,22 @@ def test_fio_verifies(mounted, tmp_path, kind):
     for name, job in JOBS.items():
         _fio(path, tmp_path, f"{job} --verify=crc32c --verify_fatal=1 --size={SIZE} --name=job")
         assert stored(source).tobytes() == path.read_bytes(), name
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("engine", ["io_uring", "libaio"])
+@pytest.mark.parametrize("direct", [0, 1])
+def test_requests_in_flight_together(mounted, tmp_path, engine, direct):
+    """As databases write: the kernel has many requests of one program at the same time."""
+    if engine not in subprocess.check_output(["fio", "--enghelp"], text=True, timeout=20):
+        pytest.skip(f"this fio has no {engine}")
+    source = tmp_path / "a.zarr"
+    zarr.create_array(source, shape=SHAPE, dtype="u1", **KINDS["sharded"])[...] = 1
+    path = mounted(source, "rw,memory=16M,flush_delay=0.2") / "array.bin"
+    together = f"--ioengine={engine} --iodepth=32 --direct={direct} --verify=crc32c --size={SIZE}"
+    for job in ("--rw=randwrite --bs=4k", "--rw=randrw --bs=16k --fsync=50", "--rw=write --bs=64k"):
+        _fio(path, tmp_path, f"{together} {job} --verify_fatal=1 --loops={TIMES} --name=job")
+        assert stored(source).tobytes() == path.read_bytes(), job
 
 
 def test_several_writers(mounted, tmp_path):
