@@ -21,8 +21,7 @@ from zarrfs.daemon.mount import mount
 from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
-from zarrfs.fs.loop.after_reply import AfterReply
-from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.answers import AfterReply, Answers
 
 CONTENT = b"0123456789" * 1000
 

@@ -9,7 +9,7 @@ from collections import deque
 import pyfuse3
 import pytest
 
-from zarrfs.fs.loop.after_reply import AfterReply
+from zarrfs.fs.loop.answers import AfterReply
 from zarrfs.fs.loop.loop_times import LoopTimes
 from zarrfs.fuse import request_wait
 from zarrfs.fuse.request_wait import RequestWait, WaitConfig

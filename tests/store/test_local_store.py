@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.soak import examples
 from zarrfs.errors import StoreConflict, StoreError
 from zarrfs.store.base import ByteRange, Steps
-from zarrfs.store.local import local, local_root, pread, steps_ahead
+from zarrfs.store.local import local, local_root, steps_ahead
 from zarrfs.store.local.local import LocalStore
 
 INSIDE = b"inside"
@@ -200,7 +200,7 @@ def read_with(monkeypatch, read) -> None:
 def rewrite_during_reads(monkeypatch, path: Path, times: int) -> None:
     """Each read of a file, up to ``times``, is followed by its being rewritten in place."""
     left = times
-    read = pread.pread_exactly
+    read = local_root.pread_exactly
 
     def interrupted(fd: int, offset: int, length: int) -> bytes | memoryview | None:
         nonlocal left
@@ -318,7 +318,7 @@ def test_abandoned_steps_keep_nothing_open(store, many, open_fds):
 
 
 def test_steps_in_several_files_that_change_are_of_one_state(store, root, many, monkeypatch):
-    read = pread.pread_exactly
+    read = local_root.pread_exactly
     count = 0
 
     def changing(fd: int, offset: int, length: int) -> bytes | memoryview | None:
@@ -349,7 +349,7 @@ def test_a_file_that_never_rests_is_a_conflict(store, root, monkeypatch):
 
 
 def test_a_file_truncated_while_it_is_read_is_read_again(store, root, monkeypatch):
-    read = pread.pread_exactly
+    read = local_root.pread_exactly
 
     def truncated(fd: int, offset: int, length: int) -> bytes | memoryview | None:
         read_with(monkeypatch, read)
@@ -361,7 +361,7 @@ def test_a_file_truncated_while_it_is_read_is_read_again(store, root, monkeypatc
 
 
 def test_a_file_replaced_while_it_is_read_stays_what_it_was(store, root, monkeypatch):
-    read = pread.pread_exactly
+    read = local_root.pread_exactly
 
     def replaced(fd: int, offset: int, length: int) -> bytes | memoryview | None:
         (root / "new").write_bytes(b"NEW ONE")

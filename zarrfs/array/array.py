@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from zarrfs.array.chunk_decoder import (
     ChunkDecoder,
+    ChunkMemory,
     ChunkResult,
     DecodedBatch,
     Memory,
     StoredBatch,
     StoredChunk,
 )
-from zarrfs.array.chunk_memory import ChunkMemory
 from zarrfs.array.part_reader import PartReader
 from zarrfs.array.shard_batches import ShardBatches
 from zarrfs.array.shards.parts import PartCache

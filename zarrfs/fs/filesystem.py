@@ -27,8 +27,7 @@ from zarrfs.fs.coherence.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.directories import Directories
 from zarrfs.fs.files.open_files import OpenFiles
-from zarrfs.fs.loop.after_reply import AfterReply
-from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.answers import AfterReply, Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.inodes import ROOT_INODE
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray

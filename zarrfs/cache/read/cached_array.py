@@ -9,7 +9,7 @@ from zarrfs.array.block import Block
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
-from zarrfs.cache.read.flights import Keep
+from zarrfs.cache.read.flights import Done, Keep
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.cache.read.part_reads import PartReads, Wanted
 from zarrfs.cache.read.scan import Scanner
@@ -18,7 +18,6 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor, executor_of
 from zarrfs.jobs.read_block import ReadBlock
-from zarrfs.jobs.ticket import Done
 from zarrfs.store.base import Generation
 
 

@@ -25,13 +25,12 @@ from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk, ChunkGroup
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.read.flights import Flights, Keep
+from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.cache.read.loading import Loaded, LoadPlan, load
 from zarrfs.errors import ChunkError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.ticket import Done, Ticket
 from zarrfs.store.base import Generation
 
 Delivery = Sequence[tuple[Index, Chunk]]

@@ -27,11 +27,10 @@ from zarrfs.array.array import Array
 from zarrfs.array.part_reader import PartRead, PartReader, Span
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
-from zarrfs.cache.read.flights import Keep
+from zarrfs.cache.read.flights import Done, Keep, Ticket
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
-from zarrfs.jobs.ticket import Done, Ticket
 
 log = logging.getLogger(__name__)
 

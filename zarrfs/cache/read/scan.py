@@ -17,11 +17,11 @@ from zarrfs.array.block import Block, Piece
 from zarrfs.array.block_reader import BlockRead, read_pieces
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads
+from zarrfs.cache.read.flights import Done, Ticket
 from zarrfs.cache.read.freshness import Freshness
 from zarrfs.errors import ChunkError
 from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock
-from zarrfs.jobs.ticket import Done, Ticket
 
 # Decoded bytes of one job: a switch between threads costs as much as decoding some 50 KiB. Jobs of
 # 1, 2, 8 and 16 MiB were no faster.

@@ -24,6 +24,7 @@ from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
 from zarrfs.array.making.array_documents import StoredEncoding
 from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.flights import Ticket
 from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.due_objects import DueObjects
@@ -44,7 +45,6 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.store_chunks import NewObject, StoreChunks
-from zarrfs.jobs.ticket import Ticket
 from zarrfs.store.base import ANY, Expected, Generation
 
 log = logging.getLogger(__name__)

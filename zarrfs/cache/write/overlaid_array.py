@@ -14,7 +14,7 @@ from zarrfs.array.block import Block
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Deliver, Delivery
-from zarrfs.cache.read.flights import Keep
+from zarrfs.cache.read.flights import Done, Keep
 from zarrfs.cache.read.part_reads import Wanted
 from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.cache.write.gathering import Gathering
@@ -24,7 +24,6 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor
-from zarrfs.jobs.ticket import Done
 
 
 class OverlaidArray(CachedArray):

@@ -26,8 +26,7 @@ from zarrfs.fs.files.handle import Handle
 from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
-from zarrfs.fs.loop.after_reply import AfterReply
-from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.answers import AfterReply, Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode

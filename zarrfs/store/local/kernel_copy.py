@@ -7,9 +7,13 @@ import os
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.local.beneath import READ
 from zarrfs.store.local.local_errors import lacks_kernel_copy
-from zarrfs.store.local.local_root import LocalRoot, encode, object_info
-from zarrfs.store.local.pread import pread_exactly
-from zarrfs.store.local.steps_ahead import same_contents
+from zarrfs.store.local.local_root import (
+    LocalRoot,
+    encode,
+    object_info,
+    pread_exactly,
+    same_contents,
+)
 
 # Bytes in memory at once where the kernel does not copy.
 _PIECE = 4 << 20

@@ -37,11 +37,16 @@ from zarrfs.store.base import (
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
 from zarrfs.store.local.kernel_copy import copy_range
-from zarrfs.store.local.local_root import LocalRoot, encode, object_info
+from zarrfs.store.local.local_root import (
+    LocalRoot,
+    encode,
+    object_info,
+    pread_exactly,
+    same_contents,
+)
 from zarrfs.store.local.names_there import may_exist
-from zarrfs.store.local.pread import pread_exactly
 from zarrfs.store.local.scratch import RESERVED
-from zarrfs.store.local.steps_ahead import StepsAhead, in_groups, read_parts, same_contents
+from zarrfs.store.local.steps_ahead import StepsAhead, in_groups, read_parts
 from zarrfs.store.local.writing.local_writer import LocalWriter
 
 _T = TypeVar("_T")

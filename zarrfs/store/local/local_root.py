@@ -223,3 +223,39 @@ def object_info(key: str, status: os.stat_result) -> ObjectInfo | None:
     # in place and the mtime reset afterwards (rsync -t, cp -p, tar).
     size, mtime_ns = status.st_size, status.st_mtime_ns
     return ObjectInfo(size, mtime_ns, (mtime_ns, status.st_ino, size, status.st_ctime_ns))
+
+
+def same_contents(info: ObjectInfo, status: os.stat_result) -> bool:
+    """Whether a file is still in the state of ``info``, except for its ctime."""
+    return (info.size, info.mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+# One read(2) on Linux returns at most a page less than 2 GiB.
+_ONE_CALL = 1 << 30
+
+
+def pread_exactly(fd: int, offset: int, length: int) -> bytes | memoryview | None:
+    """``length`` bytes from ``offset``, or None if the file ends earlier.
+
+    Raises `OSError` as ``pread(2)`` does.
+    """
+    if length <= _ONE_CALL:
+        # os.pread reads into the object that it returns, without clearing it first. This is the
+        # fastest way for any size (a bytearray is zeroed first).
+        data = os.pread(fd, length, offset)
+        if len(data) == length:
+            return data
+    return _read_in_parts(fd, offset, length)
+
+
+def _read_in_parts(fd: int, offset: int, length: int) -> memoryview | None:
+    if offset + length > os.fstat(fd).st_size:
+        return None
+    view = memoryview(bytearray(length))
+    done = 0
+    while done < length:
+        count = os.preadv(fd, [view[done : done + _ONE_CALL]], offset + done)
+        if count == 0:
+            return None
+        done += count
+    return view.toreadonly()

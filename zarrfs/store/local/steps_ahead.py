@@ -14,8 +14,13 @@ from typing import Self
 from zarrfs.errors import StoreError
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Steps
 from zarrfs.store.local.beneath import READ
-from zarrfs.store.local.local_root import LocalRoot, encode, object_info
-from zarrfs.store.local.pread import pread_exactly
+from zarrfs.store.local.local_root import (
+    LocalRoot,
+    encode,
+    object_info,
+    pread_exactly,
+    same_contents,
+)
 from zarrfs.store.ranges import resolve
 
 # About as many requests as a current disk handles at once.
@@ -141,11 +146,6 @@ def read_parts(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[B
             return None
         blobs.append(Blob(data, info))
     return blobs
-
-
-def same_contents(info: ObjectInfo, status: os.stat_result) -> bool:
-    """Whether a file is still in the state of ``info``, except for its ctime."""
-    return (info.size, info.mtime_ns) == (status.st_size, status.st_mtime_ns)
 
 
 def _expect(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> None:

@@ -17,17 +17,15 @@ from zarrfs.array.block import Block, Piece
 from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
-from zarrfs.cache.read.flights import Keep
+from zarrfs.cache.read.flights import Done, Keep
 from zarrfs.cache.read.part_reads import Wanted
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.format.copying import plain_type
 from zarrfs.format.data_type import DataType
-from zarrfs.jobs.ticket import Done
-from zarrfs.views.elements.cut_reply import CutReply, as_reply, cut
 from zarrfs.views.elements.portions import MOST_CHUNKS, one_after_another, portions
-from zarrfs.views.elements.rows import Cuts, Rows
+from zarrfs.views.elements.rows import CutReply, Cuts, Rows, as_reply, cut
 from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
 from zarrfs.views.view import Answer, Data
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from zarrfs.array.block import Run
+from zarrfs.cache.read.flights import Done
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.jobs.ticket import Done
 from zarrfs.views.elements.window import Box, Window
 
 MOST_CHUNKS = 10_000

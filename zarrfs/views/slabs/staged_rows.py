@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from zarrfs.array.block import Block
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import Delivery
-from zarrfs.cache.read.flights import Flights, Keep
+from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.ticket import Done, Ticket
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from zarrfs.cache.read.flights import Ticket
 from zarrfs.errors import ChunkError, NotPermitted
-from zarrfs.jobs.ticket import Ticket
 from zarrfs.views.tiles.computed import Computed
 from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
 
