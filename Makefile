@@ -99,6 +99,11 @@ bench: $(READY) ## measure speed beside TensorStore and others, and write docs/p
 bench-remote: $(READY) ## measure arrays a round trip away beside TensorStore and zarr-python
 	$(BIN)/python -m benchmarks.remote $(ARGS)
 
+.PHONY: bench-together
+bench-together: $(READY) ## measure how long programs of one mount wait for one another
+	@.ci/fuse.sh
+	$(BIN)/python -m benchmarks.together
+
 .PHONY: bench-quick
 bench-quick: $(READY) ## the same, smaller and in two minutes, and write nothing
 	@.ci/fuse.sh
