@@ -83,7 +83,9 @@ def test_xarray_opens_a_hierarchy(tmp_path, mounted):
         {"time": np.arange(4).astype("M8[D]").astype("M8[ns]"), "lat": [50.0, 51.0]},
         {"title": "Wetter"},
     )
-    below = xarray.Dataset({"rain": (("time", "x"), np.ones((4, 3), "i2"))}, {"x": [1, 2, 3]})
+    below = xarray.Dataset(
+        {"rain": (("time", "x"), np.ones((4, 3), "i2"))}, {"x": np.array(["Köln", "", "x"], object)}
+    )
     tree = xarray.DataTree.from_dict({"/": above, "/model/run": below, "/empty": None})
     tree.to_zarr(tmp_path / "t.zarr", consolidated=False)
     file = mounted(tmp_path / "t.zarr", "views=tree.h5") / "tree.h5"

@@ -62,6 +62,19 @@ class Measures(NamedTuple):
     values: Measure
 
 
+def read_texts(elements: Elements, most: int, most_bytes: int) -> list[bytes] | None:
+    """All elements in UTF-8, if they are few texts without zeros; else None. Blocks."""
+    if elements.count > most:
+        return None
+    try:
+        found = list(elements.wait_for(0, elements.count))
+        texts = [text.encode() for text in found if isinstance(text, str)]
+    except (ChunkError, UnicodeEncodeError):
+        return None
+    whole = len(texts) == elements.count and sum(map(len, texts)) <= most_bytes
+    return texts if whole and not any(b"\0" in text for text in texts) else None
+
+
 def measure(elements: Elements) -> Measures:
     """Go through all elements once. Blocks. Raises ChunkError."""
     lines, values = [0], [0]

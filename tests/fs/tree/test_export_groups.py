@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import tifffile
+import zarr
 
 from tests.cli.in_process import in_process
 from tests.images import make_image, make_map
@@ -16,6 +17,8 @@ from tests.images import make_image, make_map
 def test_every_file_of_a_group_is_that_of_the_mount(mount, tmp_path: Path) -> None:
     levels = make_image(tmp_path / "i", "cyx", (3, 300, 420), (2, 100, 250))
     make_map(tmp_path / "m", (3, 300, 410), (2, 128, 128), variable="data")
+    names = zarr.open_group(tmp_path / "m").create_array("names", shape=(2,), dtype="string")
+    names[...] = np.array(["Köln", "x"])
     for source, name, words in (
         ("i", "image.ome.tif", ()),
         ("i", "group.h5", ("--format", "group.h5")),

@@ -40,7 +40,10 @@ def weather(tmp_path):
         "half": add("half", np.arange(7, dtype="u1"), ["lat"]),
         "plain": add("plain", np.arange(6, dtype="u8").reshape(2, 3), None),
     }  # fmt: skip
-    group.create_array("names", shape=(3,), chunks=(3,), dtype="string")
+    names = group.create_array(
+        "names", shape=(3,), chunks=(2,), dtype="string", dimension_names=["station"]
+    )
+    names[...] = np.array(["Köln", "", "x" * 300])
     group.create_array("when", shape=(3,), chunks=(3,), dtype="datetime64[s]")
     group.create_group("deeper")
     return tmp_path / "w.zarr", expected
@@ -59,9 +62,12 @@ def test_every_array_is_a_dataset(weather, mount, config):
             np.testing.assert_array_equal(
                 file[name][...], values.T if config else values, err_msg=name
             )
-        assert file.attrs["zarrfs_left_out"] == b"names, when"
+        assert file["names"].asstr()[...].tolist() == ["Köln", "", "x" * 300]
+        assert file.attrs["zarrfs_left_out"] == b"when"
         assert file.attrs["title"] == b"Wetter"
-        assert set(file) == {*expected, "time", "lat_7", "plain_dim_0", "plain_dim_1"}
+        assert set(file) == {
+            *expected, "time", "lat_7", "plain_dim_0", "plain_dim_1", "names", "station",
+        }  # fmt: skip
     # Requests that end anywhere.
     for request in (977, 4096):
         assert m.read("group.h5", request) == data
@@ -73,7 +79,9 @@ def test_programs_for_netcdf_find_dimensions_and_coordinates(weather, mount, tmp
     with netCDF4.Dataset(tmp_path / "g.nc") as file:
         assert {name: len(d) for name, d in file.dimensions.items() if "phony" not in name} == {
             "lat": 11, "lon": 13, "time": 5, "lat_7": 7, "plain_dim_0": 2, "plain_dim_1": 3,
+            "station": 3,
         }  # fmt: skip
+        assert file["names"][:].tolist() == ["Köln", "", "x" * 300]
         assert file["t2m"].dimensions == ("time", "lat", "lon")
         assert file["rain"].dimensions == ("lat", "lon")
         assert file["lat"].units == "degrees_north"
@@ -166,8 +174,17 @@ def test_a_hierarchy_is_one_file(tree, mount, config):
             assert file[name].attrs["path"] == name.encode()
         assert file["x/deep"].attrs["n"] == 7
         assert file.attrs["title"] == b"Baum"
-        assert file.attrs["zarrfs_left_out"] == b"z/names"
-        scales = {"x_5", "x/x", "x/deep/er/a_dim_0", "x/deep/er/a_dim_1", "z/time"}
+        assert file["z/names"].asstr()[...].tolist() == ["", "", ""]
+        assert "zarrfs_left_out" not in file.attrs
+        scales = {
+            "z/names",
+            "z/names_dim_0",
+            "x_5",
+            "x/x",
+            "x/deep/er/a_dim_0",
+            "x/deep/er/a_dim_1",
+            "z/time",
+        }
         groups = {"x", "x/deep", "x/deep/er", "z", "empty"}
         assert set(found) - scales == {*expected, *groups}
     # The same of a group in it.
@@ -200,6 +217,19 @@ def test_a_hierarchy_of_many_nodes_is_cut(mount):
         assert 5 < len(kept) < 60
         assert {*kept, *left_out} == {*(f"g{i}" for i in range(60)), "/".join(["d"] * 65)}
         assert all(file[f"{name}/a"][...].tolist() == [7, 7] for name in kept)
+
+
+def test_texts_that_are_no_texts_of_a_file_are_left_out(tmp_path, mount):
+    """Many, of several axes, with zeros in them, or in a chunk that cannot be decoded."""
+    group = zarr.create_group(tmp_path / "t.zarr")
+    for name, shape in (("many", (70_000,)), ("plane", (2, 2)), ("zeros", (2,)), ("bad", (2,))):
+        array = group.create_array(name, shape=shape, chunks=shape, dtype="string")
+        array[...] = np.full(shape, "a\0b" if name == "zeros" else "ab")
+    (tmp_path / "t.zarr" / "bad" / "c" / "0").write_bytes(b"damaged")
+    m = mount(tmp_path / "t.zarr", views=VIEWS)
+    with h5py.File(io.BytesIO(m.read("group.h5"))) as file:
+        assert file.attrs["zarrfs_left_out"] == b"bad, many, zeros, plane"
+        assert not len(file)
 
 
 def test_a_chunk_that_is_bad_is_an_error_where_it_is_read(mount):

@@ -13,7 +13,9 @@ from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, Remains
+from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.form import GroupForm, Inexpressible
 from zarrfs.views.headers.grouped import MOST_MEMBERS, Below, Grouped, Member, Wanted
 from zarrfs.views.headers.hdf5.group import MOST_ARRAYS
@@ -156,6 +158,7 @@ class MountedGroup(MountedNode):
         except StoreListingUnsupported:
             raise EntryNotFound(name) from None
         arrays: dict[str, FlatArray] = {}
+        members: list[Member] = []
         groups: dict[str, Mapping[str, object]] = {}
         others = ["…"] if len(nodes) > MOST_MEMBERS else []
         layout = self._layout if isinstance(wanted, Below) else FlatConfig()
@@ -166,17 +169,21 @@ class MountedGroup(MountedNode):
                 and node.rows is not None
             ):
                 continue  # boxes of an array that grows would move
-            if isinstance(node, FlatArray) and len(arrays) < MOST_ARRAYS:
+            metadata = node.node.metadata
+            if len(members) >= MOST_ARRAYS or not isinstance(metadata, ArrayMetadata):
+                pass
+            elif isinstance(node, FlatArray):
                 arrays[path] = node
-            elif isinstance(node, MountedArray) or not node.is_group:
+                members.append(Member(path, node.described(layout), node.layout.read))
+                continue
+            elif isinstance(node, VariableArray) and (texts := node.texts()) is not None:
+                described = describe(metadata, layout, node.node.path)
+                members.append(Member(path, described, metadata.layout.read, texts))
+                continue
+            if isinstance(node, MountedArray) or not node.is_group:
                 others.append(path)
-            elif wanted is Below.HIERARCHY and node.node.metadata is not None:
-                groups[path] = node.node.metadata.attributes
-        members = [
-            Member(path, array.described(layout), array.layout.read)
-            for path, array in arrays.items()
-            if isinstance(array.node.metadata, ArrayMetadata)
-        ]
+            elif wanted is Below.HIERARCHY and metadata is not None:
+                groups[path] = metadata.attributes
         try:
             form = group_format.make(Grouped(self._name, self._attributes, members, others, groups))
         except Inexpressible as error:

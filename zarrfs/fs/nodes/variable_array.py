@@ -10,12 +10,15 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
+from zarrfs.views.headers.form import LARGEST_HEADER
+from zarrfs.views.headers.hdf5.file import MOST_TEXTS
 from zarrfs.views.variable import (
     ConcatenatedView,
     Measures,
     OffsetsView,
     measure,
     offsets_size,
+    read_texts,
     to_line,
     to_value,
 )
@@ -51,6 +54,10 @@ class VariableArray(MountedArray):
         self._stem = stem
         self._measures: tuple[int, Measures] | None = None
         self._measuring = Lock()
+
+    def texts(self) -> list[bytes] | None:
+        """The elements for a file of a group; None if they are no texts, or too many. Blocks."""
+        return read_texts(self._elements, MOST_TEXTS, LARGEST_HEADER)
 
     def names(self) -> Iterator[tuple[str, int]]:
         for extension, local in _EXTENSIONS.items():

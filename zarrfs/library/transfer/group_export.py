@@ -22,7 +22,7 @@ from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
 from zarrfs.views.headers.describe import describe
-from zarrfs.views.headers.form import GroupForm, Inexpressible
+from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible
 from zarrfs.views.headers.grouped import (
     MOST_MEMBERS,
     Below,
@@ -31,6 +31,7 @@ from zarrfs.views.headers.grouped import (
     Wanted,
     find_members,
 )
+from zarrfs.views.headers.hdf5.file import MOST_TEXTS
 from zarrfs.views.headers.names import node_name
 from zarrfs.views.headers.registry import find_group_format
 from zarrfs.views.slabs.slabs import Slabs
@@ -38,6 +39,7 @@ from zarrfs.views.stream import StreamView
 from zarrfs.views.tiles.boxes import Boxes
 from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
 from zarrfs.views.tiles.tiling import Tiling
+from zarrfs.views.variable import read_texts
 from zarrfs.views.view import Data
 
 _AHEAD = 4
@@ -91,11 +93,20 @@ def _form(
     others = ["…"] if len(nodes) > MOST_MEMBERS else []
     for path, node in nodes[:MOST_MEMBERS]:
         metadata = node.metadata
-        if isinstance(metadata, ArrayMetadata) and metadata.layout.data_type.fixed_size:
-            arrays[path] = caches.open(node.path, metadata), metadata
+        if isinstance(metadata, ArrayMetadata):
+            array, read = caches.open(node.path, metadata), metadata.layout.read
+            texts = None
+            if metadata.layout.data_type.fixed_size:
+                arrays[path] = array, metadata
+            else:
+                elements = Elements(array, Window.whole(read), FlatConfig())
+                texts = read_texts(elements, MOST_TEXTS, LARGEST_HEADER)
+                if texts is None:
+                    others.append(path)
+                    continue
             around = facts_around(source, store, node, config.source)
             described = describe(metadata, FlatConfig(), node.path, around)
-            members.append(Member(path, described, metadata.layout.read))
+            members.append(Member(path, described, read, texts))
         elif not isinstance(metadata, GroupMetadata):
             others.append(path)
         elif wanted is Below.HIERARCHY:

@@ -77,7 +77,7 @@ def _size(value: str | list[str] | NDArray[Any]) -> int:
     if isinstance(value, str):
         return len(value.encode()) + 1
     if isinstance(value, list):
-        return len(value) * (max(len(text.encode()) for text in value) + 1)
+        return len(value) * (max((len(text.encode()) for text in value), default=0) + 1)
     return value.nbytes
 
 
@@ -109,7 +109,7 @@ def _typed(value: Any) -> str | list[str] | NDArray[Any] | None:
             isinstance(item, int | float) and not isinstance(item, bool) for item in value
         ):
             return _numbers(list(value), scalar=False)
-        if value and all(isinstance(item, str) for item in value):
+        if all(isinstance(item, str) for item in value):
             texts = [_text(item) for item in value]
             kept = [text for text in texts if text is not None]
             return kept if len(kept) == len(texts) else None

@@ -33,11 +33,13 @@ class Member(NamedTuple):
 
     path : in the group.
     grid : of the chunks that are read.
+    texts : the elements in UTF-8, in C order, if they are texts of any length.
     """
 
     path: str
     array: Described
     grid: ChunkGrid
+    texts: Sequence[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

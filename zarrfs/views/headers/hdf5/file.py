@@ -20,6 +20,8 @@ _ALIGNMENT = 64
 # that. In a file of many elements none lie there: they would be decoded for nobody.
 _AWAY = (4 << 20) + (128 << 10)
 _MANY = 16 << 20
+MOST_TEXTS = 2**16 - 1
+"""Objects of a heap."""
 # The text by which netCDF recognises such a scale.
 _NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.{:10d}"
 
@@ -33,6 +35,7 @@ class Dataset:
     dimensions : the name of the dimension scale of each axis, in the same group; empty: none.
     scale : whether the dataset is the dimension scale of its own name.
     values : the elements, if they are part of the header; None: they follow the header.
+    texts : the elements in UTF-8, in place of ``values``, at most `MOST_TEXTS`.
     absent : whether there are no elements, for a scale that has only a name and a length.
     chunks : the shape of the chunks; empty: the elements are contiguous.
     root : where the root of the tree of the chunks begins, from the place of the elements on.
@@ -48,10 +51,16 @@ class Dataset:
     dimensions: Sequence[str] = ()
     scale: bool = False
     values: bytes | None = None
+    texts: Sequence[bytes] | None = None
     absent: bool = False
     chunks: Shape = ()
     root: int = 0
     span: int = 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether the elements follow the header."""
+        return self.values is None and self.texts is None and not self.absent
 
 
 class Group(NamedTuple):
@@ -104,11 +113,7 @@ def make_file(groups: Sequence[Group], *, away: bool = False) -> Made:
     _write(groups, places, away=away)
     return Made(
         _write(groups, places, away=away),
-        {
-            path: places.data[path]
-            for path, dataset in _datasets(groups)
-            if dataset.values is None and not dataset.absent
-        },
+        {path: places.data[path] for path, dataset in _datasets(groups) if dataset.behind},
         places.end,
     )
 
@@ -146,17 +151,23 @@ def _write(groups: Sequence[Group], places: _Addresses, *, away: bool) -> bytes:
         places.heap = at
         parts.append(heap)
         at += len(heap)
-    behind = [dataset.nbytes for _, dataset in _datasets(groups) if dataset.values is None]
+    behind = [dataset.nbytes for _, dataset in _datasets(groups) if dataset.behind]
     first = _AWAY if away and sum(behind) >= _MANY else 0
-    for path, dataset in sorted(_datasets(groups), key=lambda found: found[1].values is None):
+    for path, dataset in sorted(_datasets(groups), key=lambda found: found[1].behind):
         if dataset.absent or not dataset.nbytes:
             places.data[path] = m.UNDEFINED
             continue
-        if dataset.values is None:
+        values = dataset.values
+        if dataset.behind:
             at = max(at, first)
+        if dataset.texts is not None:
+            heap_at = at + -at % 8
+            parts += [bytes(heap_at - at), heap := m.heap(dataset.texts)]
+            at = heap_at + len(heap)
+            values = m.texts(heap_at, [len(text) for text in dataset.texts])
         start = at + -at % (PAGE if dataset.chunks else _ALIGNMENT)
-        if dataset.values is not None:
-            parts += [bytes(start - at), dataset.values]
+        if values is not None:
+            parts += [bytes(start - at), values]
         places.data[path] = start
         at = start + (dataset.span or dataset.nbytes)
     places.end = at

@@ -11,9 +11,10 @@ from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.attributes import TypedAttribute, size_of, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible, Placed
-from zarrfs.views.headers.grouped import Below, Grouped, GroupFormat
+from zarrfs.views.headers.grouped import Below, Grouped, GroupFormat, Member
 from zarrfs.views.headers.hdf5.dimensions import Dimensions
-from zarrfs.views.headers.hdf5.file import Dataset, Group, Made, make_file
+from zarrfs.views.headers.hdf5.file import MOST_TEXTS, Dataset, Group, Made, make_file
+from zarrfs.views.headers.hdf5.messages import text_type
 from zarrfs.views.headers.hdf5.single import GRID_MAPPING, dataset_of, georeference_of, h5
 from zarrfs.views.tiles.computed import Computed, Table
 
@@ -28,15 +29,15 @@ def _hdf5(group: Grouped) -> GroupForm:
     """Raises nothing: what does not fit is left out, and named in an attribute of the file."""
     left_out = list(group.others)
     groups = _groups(group, left_out)
-    kept: dict[str, Described] = {}
-    for path, array, _ in group.members:
-        parent, _, name = path.rpartition("/")
+    kept: dict[str, Member] = {}
+    for member in group.members:
+        parent, _, name = member.path.rpartition("/")
         if parent not in groups:
             continue
-        if len(kept) < MOST_ARRAYS and name.isprintable() and _fits(array):
-            kept[path] = array
+        if len(kept) < MOST_ARRAYS and name.isprintable() and _fits(member):
+            kept[member.path] = member
         else:
-            left_out.append(path)
+            left_out.append(member.path)
     while True:
         groups[""] = typed_attributes(group.attributes, left_out=left_out)
         made = _make(groups, kept)
@@ -77,20 +78,22 @@ def _groups(group: Grouped, left_out: list[str]) -> _Groups:
     return found
 
 
-def _fits(array: Described) -> bool:
+def _fits(member: Member) -> bool:
+    if member.texts is not None:
+        return len(member.texts) <= MOST_TEXTS and len(member.array.axes) <= 1
     try:
-        h5(array)
+        h5(member.array)
     except Inexpressible:
         return False
     return True
 
 
-def _make(groups: _Groups, arrays: Mapping[str, Described]) -> Made:
-    inside: dict[str, dict[str, Described]] = {path: {} for path in groups}
+def _make(groups: _Groups, arrays: Mapping[str, Member]) -> Made:
+    inside: dict[str, dict[str, Member]] = {path: {} for path in groups}
     names: dict[str, set[str]] = {path: set() for path in groups}
-    for path, array in arrays.items():
+    for path, member in arrays.items():
         parent, _, name = path.rpartition("/")
-        inside[parent][name] = array
+        inside[parent][name] = member
     for path in groups:
         parent, _, name = path.rpartition("/")
         names[parent].add(name)
@@ -104,7 +107,7 @@ def _make(groups: _Groups, arrays: Mapping[str, Described]) -> Made:
 
 
 def _datasets(
-    arrays: Mapping[str, Described], taken: Collection[str], room: int
+    members: Mapping[str, Member], taken: Collection[str], room: int
 ) -> Sequence[Dataset]:
     """The datasets of a group.
 
@@ -112,21 +115,40 @@ def _datasets(
     room : for their attributes. Where these take more, the header is too large in any case, and
         datasets are missing.
     """
+    arrays = {name: member.array for name, member in members.items()}
     dimensions = Dimensions(arrays, taken)
     scales = dimensions.scales()
     places = _Places({*arrays, *taken, *(scale.name for scale in scales)})
     datasets: list[Dataset] = []
     for name, array in arrays.items():
+        if (texts := members[name].texts) is not None:
+            datasets.append(_texts(array, name, dimensions.of(name), texts))
+            continue
         # The group's own variable says more than what is known of it.
         said = grid_mapping(array.attributes) in arrays
         mapping = "" if said else places.name_for(array)
+        # AnnData takes booleans as HDF5 has them only.
+        netcdf = "encoding-type" not in array.attributes
         datasets.append(
-            dataset_of(array, name, dimensions.of(name), netcdf=True, grid_mapping=mapping)
+            dataset_of(array, name, dimensions.of(name), netcdf=netcdf, grid_mapping=mapping)
         )
         room -= size_of(datasets[-1].attributes)
         if room < 0:
             break
     return [*scales, *places.datasets, *datasets]
+
+
+def _texts(array: Described, name: str, dimensions: list[str], texts: Sequence[bytes]) -> Dataset:
+    return Dataset(
+        name,
+        text_type(),
+        array.shape,
+        16 * len(texts),
+        attributes=typed_attributes(array.attributes, array),
+        dimensions=dimensions,
+        scale=dimensions == [name],
+        texts=texts,
+    )
 
 
 class _Places:

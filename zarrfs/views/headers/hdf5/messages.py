@@ -75,6 +75,19 @@ def sequence_type(base: bytes) -> bytes:
     return struct.pack("<BBBBI", 0x10 | _VARIABLE, 0, 0, 0, 16) + base
 
 
+def text_type() -> bytes:
+    """Text in UTF-8 of any length, which is in a heap."""
+    base = number_type(np.dtype("u1"))
+    return struct.pack("<BBBBI", 0x10 | _VARIABLE, 1, 1, 0, 16) + base
+
+
+def texts(address: int, lengths: Sequence[int]) -> bytes:
+    """The elements of a dataset of texts that are the objects of a heap, in order."""
+    return b"".join(
+        struct.pack("<IQI", n, address, i) if n else bytes(16) for i, n in enumerate(lengths, 1)
+    )
+
+
 def pair_type(first: tuple[str, bytes], second: tuple[str, bytes], offset: int, size: int) -> bytes:
     """A compound of two members, the second of which begins at ``offset``."""
     members = b"".join(
@@ -133,7 +146,7 @@ def text_attribute(name: str, value: str) -> Message:
 
 def texts_attribute(name: str, values: Sequence[str]) -> Message:
     parts = [value.encode() + b"\0" for value in values]
-    size = max(map(len, parts))
+    size = max(map(len, parts), default=1)
     data = b"".join(part.ljust(size, b"\0") for part in parts)
     return attribute(name, string_type(size), (len(parts),), data)
 
