@@ -11,6 +11,7 @@ from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from tests.fs.write_store import WriteStore
+from tests.soak import TIMES
 from zarrfs.cache.read import part_reads
 from zarrfs.errors import ChunkError
 from zarrfs.format.metadata.v3 import parse_node
@@ -242,7 +243,8 @@ def test_parts_of_replaced_chunks_are_new(mount, divided):
 
 
 @pytest.mark.parametrize("memory", [LITTLE_MEMORY, 64 << 20])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(TIMES))
 def test_small_reads_and_writes_of_any_place(opened, divided, seed, memory):
     m = opened(WriteStore(divided), memory=memory)
     rng = np.random.default_rng(seed)

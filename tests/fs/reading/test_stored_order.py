@@ -11,6 +11,7 @@ from tests.fs.documents import LITTLE, ZSTD, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from tests.fs.write_store import WriteStore
+from tests.soak import TIMES
 from zarrfs.cache.read import chunk_loads
 from zarrfs.cache.read.array_chunks import CachedChunk
 from zarrfs.format.metadata.v3 import parse_node
@@ -102,7 +103,8 @@ def test_a_large_read_brings_them_into_order(mount, store, kept):
     assert kept == [True]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2 * TIMES))
 def test_small_reads_and_writes_of_any_place(opened, store, seed):
     """With larger ones between them, and chunks that go and come."""
     m = opened(WriteStore(store.objects), memory=4 << 20)

@@ -232,8 +232,11 @@ GRIDS = [
 ]
 
 
-@pytest.mark.parametrize("block", [1, 7, 50, 1000])
-@pytest.mark.parametrize("config", [{}, {"order": "F"}, {"byteorder": "big"}], ids=str)
+@pytest.mark.parametrize(
+    ("config", "block"),
+    [({}, 1), ({}, 50), ({"order": "F"}, 7), ({"order": "F"}, 1000), ({"byteorder": "big"}, 50)],
+    ids=str,
+)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole chunks", "parts of chunks"])
 @pytest.mark.parametrize(("shape", "chunks"), GRIDS, ids=str)
 def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, whole, config, block):
