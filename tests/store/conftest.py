@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
+import tempfile
 import threading
 import uuid
 import zipfile
@@ -19,7 +21,7 @@ import fsspec
 import pytest
 
 from tests.remote_server import RemoteServer
-from tests.store.stand_ins import azurite, wsgidav
+from tests.store.stand_ins import azurite, nginx, wsgidav
 from zarrfs.store.base import Store
 from zarrfs.store.local import local_root
 from zarrfs.store.open import StoreConfig, open_store
@@ -342,23 +344,38 @@ def wsgidav_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[s
         yield url, root
 
 
-def _wsgidav(server: tuple[str, Path]) -> Harness:
+@pytest.fixture(scope="session")
+def nginx_server() -> Iterator[tuple[str, Path]]:
+    """The same of nginx, whose processes run as another user than root."""
+    # Directories of pytest are closed to other users.
+    with tempfile.TemporaryDirectory(prefix="zarrfs-nginx-") as name:
+        directory, root = Path(name), Path(name, "root")
+        root.mkdir()
+        directory.chmod(0o755)
+        with nginx(root) as url:
+            yield url, root
+
+
+def _web_server(kind: str, server: tuple[str, Path]) -> Harness:
     url, root = server
     name = uuid.uuid4().hex
     (root / name).mkdir()
+    seconds = itertools.count()
 
     def put(key: str, data: bytes) -> None:
         path = root / name / key
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = root / uuid.uuid4().hex
         temporary.write_bytes(data)
+        # The ETag of nginx is the second of the change, and the size.
+        os.utime(temporary, times=(0, 1e9 + next(seconds)))
         temporary.rename(path)
 
     def delete(key: str) -> None:
         (root / name / key).unlink()
 
     config = StoreConfig(retry=QUICK, requests=_SMALL)
-    return Harness("http_wsgidav", open_store(f"{url}/{name}", config), put, delete, lists=False)
+    return Harness(kind, open_store(f"{url}/{name}", config), put, delete, lists=False)
 
 
 KINDS = (
@@ -373,6 +390,7 @@ KINDS = (
     "google",
     "azure",
     "http_wsgidav",
+    "http_nginx",
 )
 
 
@@ -418,8 +436,8 @@ def _make(
         return _azure(request.getfixturevalue("azure_connection"), requests)
     if kind == "google":
         return _google(request.getfixturevalue("google_server"), requests)
-    if kind == "http_wsgidav":
-        return _wsgidav(request.getfixturevalue("wsgidav_server"))
+    if kind in ("http_wsgidav", "http_nginx"):
+        return _web_server(kind, request.getfixturevalue(f"{kind.removeprefix('http_')}_server"))
     if kind.startswith("http"):
         server = request.getfixturevalue("http_server")
         return _http(server, honours_ranges=kind == "http")

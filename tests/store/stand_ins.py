@@ -1,7 +1,9 @@
-"""Servers of other projects in the place of services: Azurite of Azure's, WsgiDAV of the web's."""
+"""Servers of other projects in the place of services: Azurite of Azure's, others of the web's."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -23,8 +25,7 @@ def azurite() -> Iterator[str]:
     """Its connection string."""
     if not AZURITE.exists():
         pytest.skip("Azurite is not installed: .ci/azurite.sh installs it")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = _free_port()
     words = ["node", AZURITE, "--inMemoryPersistence", "--blobPort", str(port), "--silent"]
     server = subprocess.Popen(
         [*words, "--skipApiVersionCheck", "--disableTelemetry"],
@@ -43,18 +44,62 @@ def azurite() -> Iterator[str]:
         server.wait(30)
 
 
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
 def _wait(server: subprocess.Popen[bytes], port: int) -> None:
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
         if server.poll() is not None:
-            raise RuntimeError("Azurite has ended")
+            raise RuntimeError(f"{server.args!r} has ended")
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.05)
         else:
             return
-    raise TimeoutError("Azurite does not answer")
+    raise TimeoutError(f"{server.args!r} does not answer")
+
+
+_NGINX = """
+daemon off;
+pid {root}/../nginx.pid;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {root}/../nginx;
+    proxy_temp_path {root}/../nginx; fastcgi_temp_path {root}/../nginx;
+    uwsgi_temp_path {root}/../nginx; scgi_temp_path {root}/../nginx;
+    server {{
+        listen 127.0.0.1:{port};
+        root {root};
+        location / {{ try_files $uri =404; }}
+    }}
+}}
+"""
+
+
+@contextmanager
+def nginx(root: Path) -> Iterator[str]:
+    """The URL of what is below ``root``."""
+    if (program := shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")) is None:
+        pytest.skip("nginx is not installed: apt-get install nginx-light")
+    port = _free_port()
+    config = root.parent / f"{root.name}.conf"
+    config.write_text(_NGINX.format(root=root, port=port))
+    server = subprocess.Popen(
+        [program, "-c", config, "-e", "stderr"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait(server, port)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(30)
 
 
 @contextmanager
