@@ -231,12 +231,23 @@ def _hdf5_elements(path: str) -> Iterator[tuple[str, bytes]]:
     with h5py.File(path) as file:
         for name, dataset in datasets(file).items():
             try:
-                if dataset is None or dataset.size > _MOST_ELEMENTS:
+                if dataset is None or dataset.size > _MOST_ELEMENTS or _contradicts(dataset):
                     continue
                 if isinstance(found := expected(dataset), np.ndarray) and found.dtype.kind != "O":
                     yield name, found.astype(little(found.dtype)).tobytes()
             except (OSError, RuntimeError, TypeError, ValueError, KeyError, MemoryError):
                 continue
+
+
+def _contradicts(dataset: Any) -> bool:
+    """Whether HDF5 does not find a chunk that it lists, and so reads fill values for it.
+
+    Raises OSError and RuntimeError for that as well.
+    """
+    listed: list[Any] = []
+    if dataset.chunks:
+        dataset.id.chunk_iter(listed.append)
+    return any(len(dataset.id.read_direct_chunk(one.chunk_offset)[1]) != one.size for one in listed)
 
 
 def tiff() -> Foreign:
