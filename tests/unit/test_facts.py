@@ -11,6 +11,7 @@ from zarrfs.array.neighbours import Neighbour
 from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
+from zarrfs.views.facts.around import names_beside
 from zarrfs.views.facts.coordinates import coordinates_in
 from zarrfs.views.facts.facts import Around, Channel, Georeference
 from zarrfs.views.facts.gather import gather
@@ -32,6 +33,12 @@ def array(parse):
         return parse(shape=shape, data_type=data_type, chunk_grid=grid, **given)
 
     return of
+
+
+def test_an_array_that_names_no_others_asks_for_none(array):
+    """An empty name is the group itself, which would be read again for each array in it."""
+    assert names_beside(array(names=[None, None]), Around()) == []
+    assert names_beside(array(attributes={"grid_mapping": "crs"}), Around()) == ["y", "x", "crs"]
 
 
 def in_group(attributes, path="0"):

@@ -52,4 +52,4 @@ def names_beside(metadata: ArrayMetadata, above: Around) -> list[str]:
     known = level is not None and level.spacing is not None
     axes = () if known or "dimension_units" in metadata.attributes else metadata.dimension_names
     names = [name for name in axes if name and name != above.name][:_MOST_AXES]
-    return list(dict.fromkeys([*names, grid_mapping(metadata.attributes)]))
+    return list(filter(None, dict.fromkeys([*names, grid_mapping(metadata.attributes)])))
