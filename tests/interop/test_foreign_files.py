@@ -170,6 +170,13 @@ class TestTiff:
         with pytest.raises(StoreError, match="no place in the file"):
             open_direct(path)
 
+    def test_what_is_not_served_has_its_name(self, tmp_path, open_direct):
+        tifffile.imwrite(tmp_path / "a.tif", IMAGE)
+        with tifffile.TiffFile(tmp_path / "a.tif", mode="r+") as file:
+            file.pages[0].tags["Compression"].overwrite(2)
+        with pytest.raises(StoreError, match="made: compression CCITTRLE is not served"):
+            open_direct(tmp_path / "a.tif")
+
     def test_what_cannot_be_decoded_says_so(self, tmp_path, open_direct):
         tifffile.imwrite(
             tmp_path / "a.tif", IMAGE, tile=(32, 32), compression="zlib", predictor=True

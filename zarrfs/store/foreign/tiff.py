@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -16,6 +17,7 @@ Refs = dict[str, Any]
 _NO_DATA = 42113
 """The tag of GDAL with the value that marks missing elements."""
 
+_ENUMERATED = re.compile(r"<(\w+)\.(\w+): \d+> is not supported")
 _ENDIAN = {"<": "little", ">": "big"}
 _ZLIB = {"name": "numcodecs.zlib", "configuration": {"level": 6}}
 # The TIFF compressions that zarrfs decodes, by their numbers.
@@ -106,7 +108,12 @@ def _image(file: Any, number: int) -> Refs:
         return _strips(series)
     with file.aszarr(series=number) as store:
         text = io.StringIO()
-        store.write_fsspec(text, url="", version=0)
+        try:
+            store.write_fsspec(text, url="", version=0)
+        except ValueError as error:
+            if (named := _ENUMERATED.search(str(error))) is None:
+                raise
+            raise ValueError(f"{named[1].lower()} {named[2]} is not served") from None
     refs: Refs = json.loads(text.getvalue())
     if _NO_DATA not in page.tags:
         # A fill value of Zarr v2 would mark missing values, of which the file knows nothing.
