@@ -278,7 +278,9 @@ def _tiff_seeds(place: Path) -> Iterator[Seed]:
 def _tiff_elements(path: str) -> Iterator[tuple[str, bytes]]:
     with tifffile.TiffFile(path) as file:
         for number, series in enumerate(file.series):
-            if series.size > _MOST_ELEMENTS:
+            counts = [count for page in series.pages if page for count in page.databytecounts]
+            # tifffile moves what lies behind a part without bytes.
+            if series.size > _MOST_ELEMENTS or not all(counts):
                 continue
             try:
                 found = series.asarray()
