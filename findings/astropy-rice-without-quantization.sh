@@ -7,7 +7,7 @@
 # 0 to 1 reads back as zeros and a one, with no warning from the writer or the reader. With GZIP_2 the
 # same call is exact. fitsio (cfitsio) reads the RICE_1 file to yet other numbers: the integers as
 # the bits of floats.
-# Expected before the run: RICE_1 without quantization is refused, or quantizes after all.
+# One would expect: RICE_1 without quantization is refused, or quantizes after all.
 # Output seen:
 #   RICE_1  astropy [0.0, 0.0, 0.0, 0.0, 1.0]  fitsio [0.0, 0.0, 0.0, 0.0, 1.401298464324817e-45]
 #   GZIP_2  astropy [0.0, 0.25, 0.5, 0.75, 1.0]  fitsio [0.0, 0.25, 0.5, 0.75, 1.0]

@@ -5,7 +5,7 @@
 # Behaviour: LERC keeps NaN as a mask of invalid pixels beside the numbers. imagecodecs drops this
 # mask, so that `tifffile.imread` gives measured zeros; infinities stay. GDAL reads NaN from both
 # files: the mask is in them, also in the one that tifffile wrote and cannot read back.
-# Expected before the run: tifffile reads NaN, or lossless LERC refuses it.
+# One would expect: tifffile reads NaN, or lossless LERC refuses it.
 # Output seen:
 #   written by tifffile  GDAL [nan, inf, 0.5, 2.0]  tifffile [0.0, inf, 0.5, 2.0]
 #   written by GDAL      GDAL [nan, inf, 0.5, 2.0]  tifffile [0.0, inf, 0.5, 2.0]

@@ -6,7 +6,7 @@
 # between dots. "post0" is none. The ValueError leaves `import numcodecs`, so zarr cannot be
 # imported. zfpy itself works, and xarray still lists the engine "zarr". All is well with zfpy
 # 1.0.1, and without zfpy.
-# Expected before the run: all imports work, since zfpy is optional and the import is guarded.
+# One would expect: all imports work, since zfpy is optional and the import is guarded.
 # Output seen:
 #   zfpy 1.0.1        round trip True, xarray lists zarr True, import zarr: works
 #   zfpy 1.0.1.post0  round trip True, xarray lists zarr True, import zarr: ValueError: invalid
