@@ -113,6 +113,10 @@ def test_xarray_reads_of_a_mount_what_it_reads_of_the_store(seed, tmp_path, moun
     mount = mounted(tmp_path / "a.zarr", "views=nc,h5")
     with xarray.open_zarr(tmp_path / "a.zarr", consolidated=False) as source:
         with xarray.open_dataset(mount / "group.h5", engine="netcdf4") as found:
+            for each in (found, source):
+                if "crs" in each.variables:
+                    # Coordinates come before a transform.
+                    each["crs"].attrs.pop("GeoTransform", None)
             xarray.testing.assert_identical(found, source)
         for name in encoding:
             with xarray.open_dataset(mount / name / "array.nc", engine="netcdf4") as found:
@@ -121,6 +125,4 @@ def test_xarray_reads_of_a_mount_what_it_reads_of_the_store(seed, tmp_path, moun
                 for axis in set(of.dims) & set(source.coords):
                     xarray.testing.assert_identical(found[axis].variable, source[axis].variable)
                 if "grid_mapping" in of.encoding | of.attrs:
-                    # Coordinates come before a transform.
-                    said = source["crs"].attrs.items() - {("GeoTransform", "0 1 0 9 0 -1")}
-                    assert found["crs"].attrs.items() >= said
+                    assert found["crs"].attrs.items() >= source["crs"].attrs.items()

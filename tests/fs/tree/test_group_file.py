@@ -246,3 +246,35 @@ def test_a_chunk_that_is_bad_is_an_error_where_it_is_read(mount):
     assert file.read(size - 8, 8) == b"\7\0" * 4
     with pytest.raises(Exception, match="a/c/0"):
         file.read_all()
+
+
+def test_a_place_that_was_cut_is_the_present_one(mount, tmp_path):
+    """xarray cuts coordinates, but no ``GeoTransform``."""
+    group = zarr.create_group(tmp_path / "g.zarr")
+    said = {"crs_wkt": "", "GeoTransform": "500000 10 0 4600000 0 -10"}
+
+    def add(name, shape, dims, data=0, **attributes):
+        array = group.create_array(
+            name, shape=shape, chunks=shape, dtype="f8", dimension_names=dims, attributes=attributes
+        )
+        array[...] = data
+
+    for name in ("cut", "whole", "none"):
+        add(name, (), [], **said)
+    places = {"x": 500005 + 10 * np.arange(4), "y": 4599995 - 10 * np.arange(3)}
+    places |= {"lon": places["x"] + 50, "lat": places["y"] - 30}
+    for name, data in places.items():
+        role = "x" if name in ("x", "lon") else "y"
+        standard = {"standard_name": f"projection_{role}_coordinate"}
+        add(name, data.shape, [name], data, **standard)
+    add("a", (3, 4), ["lat", "lon"], grid_mapping="cut")
+    add("b", (3, 4), ["y", "x"], grid_mapping="whole")
+    add("c", (4,), ["x"], grid_mapping="none")
+    data = mount(tmp_path / "g.zarr", views=VIEWS).read("group.h5")
+    with h5py.File(io.BytesIO(data)) as file:
+        names = ("cut", "whole", "none")
+        found = {name: file[name].attrs["GeoTransform"].decode() for name in names}
+    whole = "500000 10 0 4600000 0 -10"
+    assert found == {
+        "cut": "500050.0 10.0 0.0 4599970.0 0.0 -10.0", "whole": whole, "none": whole
+    }  # fmt: skip

@@ -155,11 +155,16 @@ def _transform(source: Mapping[str, Any], path: str) -> Transform | None:
     return _said(source)
 
 
-def _said(source: Mapping[str, Any]) -> Transform | None:
+def geo_transform(source: Mapping[str, Any]) -> Transform | None:
+    """GDAL's attribute ``GeoTransform``; None if there is none."""
     given = source.get("GeoTransform")
     if isinstance(given, str):
         given = [_float(word) for word in given.split()[:7]]
-    transform = numbers(given, 6)
+    return numbers(given, 6)
+
+
+def _said(source: Mapping[str, Any]) -> Transform | None:
+    transform = geo_transform(source)
     for name in ("spatial:transform", "proj:transform"):
         affine = source.get(name)
         if isinstance(affine, list | tuple) and len(affine) == 9:

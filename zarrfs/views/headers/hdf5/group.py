@@ -6,8 +6,10 @@ netCDF opens it, too. Each group has its own dimensions.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from math import isclose
 
-from zarrfs.views.facts.georeference import grid_mapping
+from zarrfs.views.facts.georeference import geo_transform, grid_mapping
 from zarrfs.views.headers.attributes import TypedAttribute, size_of, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible, Placed
@@ -120,7 +122,7 @@ def _datasets(
     scales = dimensions.scales()
     places = _Places({*arrays, *taken, *(scale.name for scale in scales)})
     datasets: list[Dataset] = []
-    for name, array in arrays.items():
+    for name, array in _with_present_places(arrays).items():
         if (texts := members[name].texts) is not None:
             datasets.append(_texts(array, name, dimensions.of(name), texts))
             continue
@@ -148,6 +150,35 @@ def _texts(array: Described, name: str, dimensions: list[str], texts: Sequence[b
         dimensions=dimensions,
         scale=dimensions == [name],
         texts=texts,
+    )
+
+
+def _with_present_places(arrays: Mapping[str, Described]) -> Mapping[str, Described]:
+    """The arrays, with a ``GeoTransform`` in grid mappings only where it is that of their arrays.
+
+    xarray keeps it when it cuts a part from an array.
+    """
+    found = dict(arrays)
+    for name, mapping in arrays.items():
+        transforms = {
+            array.facts.georeference.transform
+            for array in arrays.values()
+            if grid_mapping(array.attributes) == name
+        } - {None}
+        stated = geo_transform(mapping.attributes)
+        if stated is None or not transforms or all(_close(stated, t) for t in transforms):
+            continue
+        attributes = {k: v for k, v in mapping.attributes.items() if k != "GeoTransform"}
+        if len(transforms) == 1:  # else only the coordinates of each have its place
+            (transform,) = transforms
+            attributes["GeoTransform"] = " ".join(repr(float(n)) for n in transform or ())
+        found[name] = replace(mapping, attributes=attributes)
+    return found
+
+
+def _close(one: Sequence[float], other: Sequence[float] | None) -> bool:
+    return other is not None and all(
+        isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) for a, b in zip(one, other, strict=True)
     )
 
 
