@@ -33,6 +33,9 @@ LAST = {
     "Slabs._end",
     "Slabs._over",
     "StagedRows._end",
+    "Ticket._answer",
+    "Ticket.finish",
+    "Ticket.part.<locals>.done",
     "_Wait.__call__",
 }
 BLOCK = 64 << 10
