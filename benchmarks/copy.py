@@ -1,7 +1,8 @@
 """Copies of whole arrays beside other programs: ``make bench-copy``.
 
 Each row runs zarrfs and its peers in turns, each as a process of its own from nothing, and prints
-medians of the time and of the processor time of the process and its children. Files are synced
+medians of the time, of the processor time of the process and its children, and of the most memory
+that one of them has: its proportional set size, looked at five times a second. Files are synced
 before each run, so that no run waits for what another one wrote. ``--peers`` names an interpreter
 with rechunker, Dask and zarr 2, which rechunker needs; without it these peers are left out, and the
 table says so.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import statistics
@@ -19,7 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,10 +72,31 @@ if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c, Client(c):
         dask.array.from_zarr(source).rechunk((8, 1024, 1024)).to_zarr(target, overwrite=True)
 """
+_CHECK = """
+import os, sys, time, zarrfs
+source, memory, turns = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+options = zarrfs.SourceOptions(memory=memory)
+def used(client):
+    return sum(map(sum, client.run(lambda: os.times()[:2]).values())) + sum(os.times()[:2])
+if __name__ == "__main__":
+    from dask.distributed import Client, LocalCluster
+    runs = {"zarrfs": [], "by two workers": []}
+    with (LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0,
+                       resources={"memory": memory}) as cluster, Client(cluster) as client):
+        zarrfs.check(source, options=options, client=client)
+        for _ in range(turns):
+            for name, given in zip(runs, ({}, {"client": client})):
+                before, begun = used(client), time.monotonic()
+                zarrfs.check(source, options=options, **given)
+                runs[name].append((time.monotonic() - begun, used(client) - before))
+    for name, found in runs.items():
+        seconds, processors = (sorted(each)[turns // 2] for each in zip(*found))
+        print(f"  {name:28} {seconds:7.2f} s {processors:7.2f} s", file=sys.stderr)
+"""
 
 
 class Run(NamedTuple):
-    """Seconds, seconds of processors, and the most MiB of one process."""
+    """Seconds, seconds of processors, and the most MiB that one process has."""
 
     time: float
     processors: float
@@ -83,19 +107,37 @@ def measure(command: Sequence[str | Path]) -> Run:
     os.sync()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.monotonic()
-    program = (
-        "import resource, subprocess, sys\n"
-        "status = subprocess.run(sys.argv[1:], stdout=2).returncode\n"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
-        "sys.exit(status)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, command)], stdout=subprocess.PIPE, check=True
-    )
+    memory = 0
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            memory = max(memory, *map(_memory, _processes(process.pid)))
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
     took = time.monotonic() - begun
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Run(took, used, int(done.stdout) / 1024)
+    return Run(took, used, memory / 1024)
+
+
+def _processes(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in file.read_text().split():
+                yield from _processes(int(child))
+
+
+def _memory(pid: int) -> int:
+    """KiB of a process; what it shares with others counts in part."""
+    with suppress(OSError):
+        found = re.search(
+            r"^Pss: *(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
+        )
+        return int(found[1]) if found else 0
+    return 0
 
 
 def row(folder: Path, programs: dict[str, Callable[[], list[str | Path]]], turns: int) -> None:
@@ -115,17 +157,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.copy")
     parser.add_argument("--planes", type=int, default=256, help="of 2 MiB each; 2048 for 4 GiB")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--memory", default="512M")
+    parser.add_argument("--memory", default="512M", help="in M")
     parser.add_argument("--peers", help="interpreter with rechunker, dask and zarr 2")
     parser.add_argument("--folder", help="where arrays are written")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-copy-", dir=given.folder))
     source, out = folder / "source.zarr", folder / "out"
     zarrfs = [sys.executable, "-m", "zarrfs"]
+    # As an installed package, zarrfs is compiled only once.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
     memory = ["--memory", given.memory]
     try:
         make = [sys.executable, "-W", "ignore", "-c", _MAKE, str(source), str(given.planes)]
         subprocess.run(make, check=True)
+        subprocess.run([*zarrfs, "copy", "-n", source, out], check=True, stdout=subprocess.DEVNULL)
         print(f"{given.planes * 2} MiB of uint16; time, processor time, memory of one process")
 
         print("rechunk (64, 128, 128) to (8, 1024, 1024)")
@@ -163,7 +209,13 @@ def main() -> None:
             {
                 "zarrfs": lambda: [*zarrfs, "copy", source, out, *memory],
                 "cp -r": lambda: ["cp", "-r", source, out],
-                "zarrfs --version": lambda: [*zarrfs, "--version"],
+                "zarrfs, and sync": lambda: [
+                    "sh", "-c", '"$@" && sync', "-", *zarrfs, "copy", source, out, *memory,
+                ],
+                "cp -r, and sync": lambda: [
+                    "sh", "-c", '"$@" && sync', "-", "cp", "-r", source, out,
+                ],
+                "zarrfs, only planning": lambda: [*zarrfs, "copy", "-n", source, out, *memory],
             },
             given.turns,
         )  # fmt: skip
@@ -179,6 +231,10 @@ def main() -> None:
             },
             given.turns,
         )  # fmt: skip
+        print("check, without the start of the programs and of the cluster")
+        (file := folder / "run_check.py").write_text(_CHECK)
+        size = str(int(given.memory.rstrip("M")) << 20)
+        subprocess.run([sys.executable, file, source, size, str(given.turns)], check=True)
         print(json.dumps({"processors": os.cpu_count(), "load": os.getloadavg()}))
     finally:
         shutil.rmtree(folder)
