@@ -98,17 +98,13 @@ class ArrayChunks:
         self._cache = cache
         self._held: dict[Index, CachedChunk] = {}
 
-    def find(self, index: Index, not_before: int, *, wanted: bool = True) -> CachedChunk | None:
+    def find(self, index: Index, not_before: int) -> CachedChunk | None:
         """A chunk that is good since the check ``not_before``, else None; as `find_all`."""
-        found = self.find_all((index,), not_before, wanted=wanted)
+        found = self.find_all((index,), not_before)
         return None if found is None else found[0]
 
-    def find_all(
-        self, indices: Iterable[Index], not_before: int, *, wanted: bool = True
-    ) -> list[CachedChunk] | None:
+    def find_all(self, indices: Iterable[Index], not_before: int) -> list[CachedChunk] | None:
         """Several chunks that are good since the check ``not_before``; None if one is missing.
-
-        wanted : whether the reader may come back to them.
 
         The chunks stay valid. The caller should not keep them: once evicted, no budget is charged
         for them.
@@ -121,7 +117,6 @@ class ArrayChunks:
                 if chunk is None or chunk.checked < not_before:
                     return None
                 order.move_to_end(chunk.group)
-                chunk.group.wanted |= wanted
                 found.append(chunk)
         self._cache.stats.hits += len(found)
         return found
@@ -140,7 +135,6 @@ class ArrayChunks:
                 continue
             group = chunk.group
             order.move_to_end(group)
-            group.wanted = True
             group.pins += 1
             found.append((index, chunk))
         return found, missing
@@ -166,7 +160,6 @@ class ArrayChunks:
         if self._held.get(index) is not chunk:
             return False
         chunk.checked = max(chunk.checked, checked)
-        chunk.group.wanted = True
         chunk.group.pins += 1
         return True
 
@@ -196,19 +189,6 @@ class ArrayChunks:
         return sum(
             [self._drop(index) for index in list(self._held if indices is None else indices)]
         )
-
-    def passed(self, index: Index) -> None:
-        """A chunk was loaded for its own file, and the kernel has all of its bytes by now.
-
-        Later reads of that file are answered by the page cache. So unless another view uses the
-        chunk, no reader needs it any more.
-        """
-        freed = 0
-        with self._cache.lock:
-            chunk = self._held.get(index)
-            if chunk is not None and not chunk.group.wanted and len(chunk.group.chunks) == 1:
-                freed = self._cache.passed(chunk.group)
-        self._cache.release(freed)
 
     def keys(self) -> list[Index]:
         """The indices of all cached chunks. With the lock held."""

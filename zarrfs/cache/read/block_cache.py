@@ -4,7 +4,7 @@ An *entry* is memory that is charged, used and evicted as a whole: a chunk, a gr
 or a slab, which is a contiguous part of a flat file. Each array and each flat file finds its own
 entries by key (`ArrayChunks`, `Slabs`). The cache has all entries in order of use.
 
-The order of eviction: first unused buffers (`Arena`), then entries that their readers have finished
+The order of eviction: first unused buffers (`Arena`), then slabs that their readers have finished
 with, then the least recently used entries. An entry that a reader copies from is pinned and stays.
 So does a recently used slab, if a load can wait for other loads to end.
 
@@ -30,10 +30,6 @@ from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
 
-# Bytes of entries that may stay after their readers have finished, and the divisor of the budget
-# that also bounds them. While a program copies file after file, others may read the same chunks.
-_MOST_PASSED = 8 << 20
-_PASSED_PARTS = 16
 # Seconds for which a used buffer is safe from loads that no reader waits for.
 _IDLE = 10.0
 # Seconds after which `lend_soon` tries again: returned buffers wake no thread.
@@ -45,15 +41,13 @@ class Entry:
 
     charged : bytes of the budget that eviction frees.
     pins : number of readers that are copying from it.
-    wanted : whether a reader may come back to it, as far as is known.
     """
 
-    __slots__ = ("charged", "pins", "wanted")
+    __slots__ = ("charged", "pins")
 
     def __init__(self) -> None:
         self.charged = 0
         self.pins = 0
-        self.wanted = False
 
     def forget(self) -> None:
         """The entry is evicted: its owner must not find it again. With the cache's lock held."""
@@ -64,11 +58,12 @@ class BufferEntry(Entry):
     """An entry whose memory belongs to the arena, which is charged for it.
 
     nbytes : of the buffer.
+    wanted : whether a reader may come back to it, as far as is known.
     read : whether a reader has read any of it.
     used : when it was last read, or created if it was never read (`time.monotonic`).
     """
 
-    __slots__ = ("nbytes", "read", "used")
+    __slots__ = ("nbytes", "read", "used", "wanted")
 
     def __init__(self, nbytes: int) -> None:
         super().__init__()
@@ -103,11 +98,9 @@ class BlockCache:
         self.stats = stats
         self.lock = ranked_lock(Rank.CACHE)
         self.chunks = 0
-        # Entries that their readers have finished with are first. The others follow, the least
+        # Slabs that their readers have finished with are first. The others follow, the least
         # recently used ones first.
         self.order: OrderedDict[Entry, None] = OrderedDict()
-        self._passed: OrderedDict[Entry, None] = OrderedDict()
-        self._passed_bytes = 0
         self._buffers: dict[BufferEntry, None] = {}
         # The budget asks the callbacks that were added last first.
         budget.add_reclaim(self.reclaim)
@@ -122,39 +115,18 @@ class BlockCache:
     def remove(self, entry: Entry) -> int:
         """Forget an entry; returns the bytes to release to the budget. With the lock held."""
         del self.order[entry]
-        if entry in self._passed:
-            del self._passed[entry]
-            self._passed_bytes -= entry.charged
         if isinstance(entry, BufferEntry):
             del self._buffers[entry]
         entry.forget()
         return entry.charged
 
-    def done_with(self, entry: Entry) -> None:
-        """The reader has read the whole entry and no other reader is known: evict it first.
+    def done_with(self, entry: BufferEntry) -> None:
+        """The reader has read the whole buffer and no other reader is known: evict it first.
 
         With the lock held.
         """
         entry.wanted = False
         self.order.move_to_end(entry, last=False)
-
-    def passed(self, entry: Entry) -> int:
-        """As `done_with`, and evict the entry once a few newer ones are finished with, too.
-
-        Returns the bytes to release to the budget.
-        """
-        self.done_with(entry)
-        if entry not in self._passed:
-            self._passed[entry] = None
-            self._passed_bytes += entry.charged
-        freed = 0
-        most = min(_MOST_PASSED, self.budget.total // _PASSED_PARTS)
-        while self._passed_bytes > most and len(self._passed) > 1:
-            oldest, _ = self._passed.popitem(last=False)
-            self._passed_bytes -= oldest.charged
-            if not oldest.wanted and not oldest.pins:
-                freed += self.remove(oldest)
-        return freed
 
     def release(self, freed: int) -> None:
         """Release the bytes of removed entries to the budget. Without the lock."""

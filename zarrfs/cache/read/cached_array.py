@@ -121,17 +121,6 @@ class CachedArray:
         data = [each.data for each in found if each.data is not None]
         return data if len(data) == len(found) else None
 
-    def get_bytes(self, index: Index) -> memoryview | None:
-        """The bytes of a chunk in C order, for a reader of the chunk's own file; as `get_data`."""
-        found = self._chunks.find(index, self.freshness.not_before, wanted=False)
-        if found is None:
-            raise NotCached
-        return found.data
-
-    def passed(self, index: Index) -> None:
-        """The file of a chunk was loaded and read; see `ArrayChunks.passed`."""
-        self._chunks.passed(index)
-
     # --- loads ------------------------------------------------------------------
 
     def request(

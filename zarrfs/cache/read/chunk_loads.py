@@ -275,7 +275,6 @@ class ChunkLoads:
                     waiting.setdefault(waiter, []).append((index, chunk))
                 if held is not None:
                     held.checked = since
-                    held.group.wanted |= len(waiters) > 1
                     held.group.pins += 1
                     kept.append((index, held))
                     charged += held.charged

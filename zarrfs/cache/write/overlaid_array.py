@@ -71,9 +71,6 @@ class OverlaidArray(CachedArray):
     def get_data(self, indices: Sequence[Index]) -> Sequence[memoryview] | None:
         return None if self._any_dirty(indices) else super().get_data(indices)
 
-    def get_bytes(self, index: Index) -> memoryview | None:
-        return None if self._any_dirty([index]) else super().get_bytes(index)
-
     def _any_dirty(self, indices: Iterable[Index]) -> bool:
         """Whether one of these chunks may be changing; then readers copy it as `get` returns it."""
         if self.gathering.pending:

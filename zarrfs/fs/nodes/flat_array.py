@@ -15,7 +15,6 @@ from zarrfs.fs.nodes.array_views import ArrayViews
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.views.bytes_view import BytesView
-from zarrfs.views.chunk_file import ChunkFileView
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
@@ -274,7 +273,7 @@ class FlatArray(MountedArray):
         window = Window(read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))
         elements = Elements(self.array, window, FlatConfig(self._config.byteorder))
         if grid is read:
-            return ChunkFileView(elements, place.chunk)
+            return FlatView(elements)
         return StreamView(FlatView(elements), Slabs(elements, self._cache))
 
 

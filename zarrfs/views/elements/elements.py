@@ -87,8 +87,8 @@ class Elements:
         None if `get` may have them, or is faster, as for many pieces. Raises NotCached.
         """
         if self._only is not None:
-            only = self.array.get_bytes(self._only)
-            return None if only is None else only[start:stop]
+            only = self.array.get_data((self._only,))
+            return None if only is None else only[0][start:stop]
         if self._rows is None or (cuts := self._rows.cuts(start, stop)) is None:
             return None
         indices, parts = list(cuts.chunks), cuts.parts
