@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zarrfs.format.chunk_grids import CHUNK_GRIDS
+from zarrfs.format.chunk_grid import CHUNK_GRIDS
 from zarrfs.format.chunk_key import CHUNK_KEY_ENCODINGS
 from zarrfs.format.codecs.objects import OBJECT_CODECS
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES

@@ -15,7 +15,7 @@ import pytest
 import zarr
 
 from tests.remote_server import Fault, RemoteServer
-from zarrfs.cli.status_text import status_lines
+from zarrfs.cli.status import status_lines
 from zarrfs.daemon.status import Status
 
 DATA = np.arange(64, dtype="u1")

@@ -14,7 +14,7 @@ from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v1 import parse_array_v1
 from zarrfs.format.metadata.older.v2 import parse_array_v2, parse_group_v2
-from zarrfs.format.metadata.problems import v3_deviations
+from zarrfs.format.metadata.strict import deviations
 from zarrfs.format.metadata.v3 import parse_node
 
 _LARGEST_CHUNK = 1 << 20
@@ -130,7 +130,7 @@ class Documents:
                 return parse_node(value)
             finally:
                 if random.random() < 0.1:
-                    v3_deviations(value)
+                    deviations(value)
         other = random.choice((None, text, b'{"_ARRAY_DIMENSIONS": ["y", "x"]}', b"[]"))
         if version == 1:
             return parse_array_v1(text, other)

@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.conftest import COMMAND, run_zarrfs
 from zarrfs import __version__
 from zarrfs.cache.stats import Stats
-from zarrfs.daemon.life.mounted import printable
+from zarrfs.counted import printable
 from zarrfs.fs import status
 from zarrfs.fs.nodes.nodes import Local
 from zarrfs.fs.status import MountStatus, to_metrics
@@ -91,7 +91,7 @@ def test_watch(mount_daemon, source):
 
 
 def test_rates_are_since_the_last_look(mount_daemon, source):
-    from zarrfs.cli.status_text import status_lines
+    from zarrfs.cli.status import status_lines
     from zarrfs.daemon.status import Status
 
     daemon = mount_daemon(source)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zarrfs.errors import MetadataError
-from zarrfs.format.chunk_grid import ChunkGrid
-from zarrfs.format.chunk_grids import CHUNK_GRIDS
+from zarrfs.format.chunk_grid import CHUNK_GRIDS, ChunkGrid
 from zarrfs.format.chunk_key import DefaultKeys, V2Keys, parse_chunk_keys
 
 

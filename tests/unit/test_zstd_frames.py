@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from zarrfs.bounds import OutOfBoundsError
-from zarrfs.store.remote.icechunk.zstd_frames import most_decoded
+from zarrfs.store.remote.icechunk.metadata_files import most_decoded
 
 MIB = 1 << 20
 BLOCK = 128 << 10

@@ -21,8 +21,7 @@ def command(mountpoint: str, *, as_json: bool) -> int:
     Exit status: 0 all stored, 1 not mounted, not allowed, no overlay or not all stored, 2 wrong
     usage.
     """
-    from zarrfs.cli.describe import printable
-    from zarrfs.counted import counted
+    from zarrfs.counted import counted, printable
     from zarrfs.daemon.control import control
 
     done = control(mountpoint, {"command": "commit"})

@@ -214,8 +214,9 @@ def _array_document(plan: ArrayPlan) -> dict[str, Any]:
 
 
 def _plan_lines(result: CopyResult) -> list[str]:
-    from zarrfs.cli.describe import printable, summary_line
+    from zarrfs.cli.describe import summary_line
     from zarrfs.cli.sizes import size_text
+    from zarrfs.counted import printable
 
     lines = []
     for plan in result.arrays:

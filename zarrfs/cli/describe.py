@@ -22,8 +22,3 @@ def summary_line(metadata: ArrayMetadata) -> str:
     if layout.sharded:
         text += f", shards {shape_text(layout.stored.largest_chunk)}"
     return f"{text}, Zarr {metadata.zarr_format}"
-
-
-def printable(text: str) -> str:
-    """``text`` with escapes for control characters: a name may come from an untrusted source."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

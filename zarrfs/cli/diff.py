@@ -24,9 +24,8 @@ def command(mountpoint: str, *, as_json: bool) -> None:
 
     Exit status: 0 done, 1 not mounted, not allowed or no overlay, 2 wrong usage.
     """
-    from zarrfs.cli.describe import printable
     from zarrfs.cli.sizes import size_text
-    from zarrfs.counted import counted
+    from zarrfs.counted import counted, printable
     from zarrfs.daemon.control import control
 
     found = control(mountpoint, {"command": "diff"})

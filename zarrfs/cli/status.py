@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import click
+
+from zarrfs.cli.sizes import size_text
+from zarrfs.counted import counted, printable
 
 if TYPE_CHECKING:
     from zarrfs.daemon.status import Status
@@ -66,7 +70,7 @@ def _look(mountpoint: str, interval: float, *, watch: bool, as_json: bool) -> No
 
 
 def _show(now: Status, before: Status | None, *, clear: bool) -> None:
-    from zarrfs.cli.status_text import status_lines
+    from zarrfs.cli.status import status_lines
 
     text = "\n".join(status_lines(now, before))
     if clear:
@@ -75,3 +79,93 @@ def _show(now: Status, before: Status | None, *, clear: bool) -> None:
         click.echo(text, nl=False)
     else:
         click.echo(text + ("\n" if before else ""))
+
+
+_ERRORS = 5
+_SLOW = 5
+_SLOW_S = 0.1
+
+
+def status_lines(now: Status, before: Status | None) -> Iterator[str]:
+    """Rates are since ``before``, or without it since the mount began."""
+    stats, config = now.stats, now.config
+    mode = "read and write" if now.writable else "read-only"
+    yield f"{printable(now.mountpoint)}: {printable(config['source'])} ({mode})"
+    up = _time_text(stats["uptime_seconds"])
+    yield f"  process {config['pid']}, up {up}, {counted(stats['arrays'], 'array')} in memory, " + (
+        counted(stats["open_files"], "open file")
+    )
+    yield from _traffic(now, before)
+    yield from _cache(now)
+    if now.writable:
+        journal = config["options"].get("journal")
+        yield f"  {'to store':<9}{size_text(stats['dirty_bytes'])}; journal {journal}"
+    yield from _trouble(now)
+    yield from _slow(now)
+    yield from _errors(now)
+
+
+def _traffic(now: Status, before: Status | None) -> Iterator[str]:
+    stats = now.stats
+    if before is None:
+        seconds = max(stats["uptime_seconds"], 1e-3)
+        per_second = {
+            "read": stats["reads"]["bytes"] / seconds,
+            "written": stats["writes"]["bytes"] / seconds,
+            "fetched": stats["store"]["read_bytes"] / seconds,
+            "stored": stats["store"]["written_bytes"] / seconds,
+        }
+    else:
+        per_second = now.rates(before)
+
+    def row(name: str, total: int, requests: int, rate: str) -> str:
+        speed = f"{size_text(per_second.get(rate, 0.0))}/s"
+        return f"  {name:<9}{speed:<16}{size_text(total)} in {counted(requests, 'request')}"
+
+    yield row("read", stats["reads"]["bytes"], stats["reads"]["count"], "read")
+    store = stats["store"]
+    yield row("fetched", store["read_bytes"], store["requests"], "fetched")
+    if now.writable:
+        yield row("written", stats["writes"]["bytes"], stats["writes"]["count"], "written")
+        speed = f"{size_text(per_second.get('stored', 0.0))}/s"
+        yield f"  {'stored':<9}{speed:<16}{size_text(store['written_bytes'])}"
+
+
+def _cache(now: Status) -> Iterator[str]:
+    cache, memory = now.stats["cache"], now.stats["memory"]
+    asked = cache["hits"] + cache["misses"] + cache["shared"]
+    hits = f"{cache['hits'] / asked:.0%} hits" if asked else "not asked yet"
+    yield (
+        f"  {'cache':<9}{hits:<16}{counted(memory['chunks'], 'chunk')}, "
+        f"{size_text(memory['used'])} of {size_text(memory['budget'])}"
+    )
+
+
+def _trouble(now: Status) -> Iterator[str]:
+    if (trouble := now.stats["store"].get("trouble")) is not None:
+        since = time.strftime("%H:%M:%S", time.localtime(trouble["since"]))
+        what = f"{printable(trouble['key'])}: {printable(trouble['reason'])}"
+        yield f"  {'trouble':<9}since {since} the store is asked again: {what}"
+
+
+def _slow(now: Status) -> Iterator[str]:
+    slow = [key for key in now.stats["store"]["slowest"] if key["seconds"] >= _SLOW_S]
+    for name, key in zip(["slow", *[""] * _SLOW], slow[:_SLOW], strict=False):
+        yield f"  {name:<9}{key['seconds']:.2f} s  {printable(key['key'])}"
+
+
+def _errors(now: Status) -> Iterator[str]:
+    errors = now.stats["errors"]
+    yield f"  {'errors':<9}{errors['count']}"
+    for error in errors["last"][-_ERRORS:]:
+        when = time.strftime("%H:%M:%S", time.localtime(error["time"]))
+        yield f"    {when} {printable(error['key'])}: {printable(error['reason'])}"
+
+
+def _time_text(seconds: float) -> str:
+    minutes, hours = int(seconds) // 60, int(seconds) // 3600
+    if hours >= 48:
+        return f"{hours // 24} days"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min" if minutes else f"{seconds:.0f} s"

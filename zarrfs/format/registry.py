@@ -69,7 +69,7 @@ NUMCODECS: dict[str, tuple[CodecKind, str]] = {
     "lz4": ("bytes -> bytes", f"{_CODECS}.lz4:Lz4Codec"),
     "lzma": ("bytes -> bytes", f"{_CODECS}.streams:lzma_codec"),
     "shuffle": ("bytes -> bytes", f"{_CODECS}.shuffle:ShuffleCodec"),
-    "zlib": ("bytes -> bytes", f"{_CODECS}.zlib:ZlibCodec"),
+    "zlib": ("bytes -> bytes", f"{_CODECS}.gzip:ZlibCodec"),
     "zstd": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:zstd"),
 }
 """The codecs of numcodecs by their id in v2 metadata, with the configuration of numcodecs."""

@@ -21,8 +21,7 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.described_array import DescribedArray
 from zarrfs.library.source import SourceOptions, find_array, open_source, source_name
 from zarrfs.library.steps import ascending, boxes_to_read, boxes_to_write
-from zarrfs.library.transfer.tile_reader import TileElements, fetch_tiles
-from zarrfs.library.transfer.tiles import TilePlan
+from zarrfs.library.transfer.tiles import TileElements, TilePlan, fetch_tiles
 from zarrfs.store.base import Store
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import FlatConfig

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from zarrfs.counted import printable
 from zarrfs.daemon.inquiry import Documents, NoAnswer, ask_all
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, MountEntry, mounts
 
@@ -52,11 +53,3 @@ def _mounted(entry: MountEntry, answer: Documents | NoAnswer) -> Mounted:
     else:
         pid = answer[0].get("pid")
     return Mounted(entry.path, entry.source, "rw" in entry.options, state, pid)
-
-
-def printable(text: str) -> str:
-    """``text`` without characters that control a terminal."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogateescape").decode()
-        for char in text
-    )

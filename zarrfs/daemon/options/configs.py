@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
-from zarrfs.daemon.journal_place import journal_place
 from zarrfs.daemon.options.options import MountOptions
-from zarrfs.daemon.references_place import references_directory
+from zarrfs.daemon.places import journal_place, references_directory
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fuse.connection import TuningConfig
 from zarrfs.fuse.presentation import PresentationConfig

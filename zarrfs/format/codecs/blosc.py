@@ -17,7 +17,7 @@ from numcodecs import blosc
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedBatch, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
-from zarrfs.format.codecs.blosc_parts import find_blocks
+from zarrfs.format.codecs.blosc_header import find_blocks
 from zarrfs.format.codecs.libblosc import libblosc
 from zarrfs.format.codecs.native import address_of, address_of_source, source_of
 from zarrfs.format.codecs.own_process import in_own_process

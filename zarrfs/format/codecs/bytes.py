@@ -69,3 +69,16 @@ class BoundBytes:
         if self.stored != self.spec.dtype:
             elements = to_big_words(elements, self.stored)
         return elements.view(np.uint8).data
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyBytesCodec:
+    """Elements as v2 and v1 store them, where each field of a record has its own byte order.
+
+    stored : differs from the type in memory only in byte order.
+    """
+
+    stored: np.dtype[Any]
+
+    def bind(self, spec: ChunkSpec) -> BoundBytes:
+        return BoundBytes.of(spec, self.stored)

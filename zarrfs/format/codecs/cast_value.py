@@ -6,13 +6,14 @@ https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/cast_value
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zarrfs import bounds
 from zarrfs.format.codec import Chunk, ChunkSpec
-from zarrfs.format.codecs.cast_rules import Cast, is_number
 from zarrfs.format.codecs.elementwise import BoundElementwise, bind_elementwise, same_axes
 from zarrfs.format.data_type import DataType
 from zarrfs.format.registry import parse_data_type
@@ -103,3 +104,204 @@ def _pairs(value: Any) -> Pairs:
         raise ValueError("a scalar map is a list of pairs")
     bounds.check_count(len(value), bounds.MOST_SCALARS, "pairs in a scalar map")
     return tuple((a, b) for a, b in value)
+
+
+# The rules apply in this order: the scalar map, exact representation, rounding, the rule for
+# numbers out of range. A number that no rule covers is an error.
+
+# Integers of fewer bits are exact in a float64.
+_EXACT_BITS = 53
+
+
+def is_number(data_type: DataType) -> bool:
+    """Whether the values of a data type are real numbers."""
+    dtype = data_type.dtype
+    return dtype.kind in "iuf" or (
+        dtype.kind == "V" and dtype.name.startswith(("float", "bfloat")) and dtype.names is None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A cast from ``source`` to ``target``; ``scalars`` are pairs of 0-dimensional elements."""
+
+    source: DataType
+    target: DataType
+    rounding: str
+    out_of_range: str | None
+    scalars: tuple[tuple[Chunk, Chunk], ...]
+
+    def __post_init__(self) -> None:
+        if self.out_of_range == "wrap" and not self._to_integer:
+            # Decoding to a float may be combined with an encoding that wraps.
+            object.__setattr__(self, "out_of_range", None)
+
+    @property
+    def _to_integer(self) -> bool:
+        return self.target.dtype.kind in "iu"
+
+    def __call__(self, elements: Chunk) -> Chunk:
+        """Raises ValueError if a value cannot be cast."""
+        flat = np.ascontiguousarray(elements).reshape(-1)
+        result = np.zeros(flat.shape, self.target.dtype)
+        left = np.ones(flat.shape, bool)
+        for old, new in self.scalars:
+            matches = left & _equal(flat, old)
+            result[matches] = new
+            left &= ~matches
+        rest = flat[left]
+        if self._to_integer:
+            whole = rest if rest.dtype.kind in "iu" else self._round(rest.astype(np.float64))
+            result[left] = self._to_integers(whole)
+        else:
+            result[left] = self._to_floats(rest)
+        return result.reshape(elements.shape)
+
+    def _round(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not np.isfinite(values).all():
+            raise ValueError(f"cast_value: {self.target.name} has no NaN and no infinity")
+        match self.rounding:
+            case "nearest-even":
+                return np.rint(values)
+            case "towards-zero":
+                return np.trunc(values)
+            case "towards-positive":
+                return np.ceil(values)
+            case "towards-negative":
+                return np.floor(values)
+        whole = np.trunc(values)
+        return whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)
+
+    def _to_integers(self, values: Chunk) -> Chunk:
+        low, high = _limits(self.target)
+        if values.size == 0 or (int(values.min()) >= low and int(values.max()) <= high):
+            return values.astype(self.target.dtype)
+        wide = np.array([int(v) for v in values.tolist()], object)
+        if self.out_of_range == "clamp":
+            wide = np.minimum(np.maximum(wide, low), high)
+        elif self.out_of_range == "wrap":
+            wide = (wide - low) % (high - low + 1) + low
+        else:
+            raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
+        return wide.astype(self.target.dtype)
+
+    def _to_floats(self, values: Chunk) -> Chunk:
+        wide = values.astype(np.float64)
+        if self.source.dtype.kind in "iu" and self.source.item_size == 8:
+            # Integers that a float64 cannot hold exactly are rounded before they become one.
+            digits = _finfo(self.target.dtype).nmant + 1
+            for position in np.flatnonzero(np.abs(wide) >= 2.0**_EXACT_BITS):
+                wide[position] = _round_whole(int(values[position]), digits, self.rounding)
+        return self._narrow(wide)
+
+    def _narrow(self, values: NDArray[np.float64]) -> Chunk:
+        """Convert from float64 to the target, with the rounding and the rule for out of range."""
+        target = self.target.dtype
+        if target == np.float64:
+            return values
+        nearest = values.astype(target)
+        back = nearest.astype(np.float64)
+        largest = float(_finfo(target).max)
+        beyond = np.isfinite(values) & (np.abs(values) > largest)
+        if (np.isnan(values) & ~np.isnan(back)).any() or (np.isinf(values) & ~np.isinf(back)).any():
+            raise ValueError(f"cast_value: {self.target.name} lacks a NaN or an infinity")
+        inside = np.isfinite(values) & ~beyond
+        if (inside & ~np.isfinite(back)).any() or (inside & (values < 0) & (back > 0)).any():
+            raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
+        result = self._directed(values, nearest, back, inside)
+        if beyond.any():
+            result[beyond] = self._overflow(values[beyond], largest)
+        return result
+
+    def _directed(
+        self, values: Chunk, nearest: Chunk, back: Chunk, inside: NDArray[np.bool_]
+    ) -> Chunk:
+        if self.rounding == "nearest-even":
+            return nearest
+        above, below = inside & (back > values), inside & (back < values)
+        largest = float(_finfo(nearest.dtype).max)
+        up, down = _neighbour(nearest, largest), _neighbour(nearest, -largest)
+        match self.rounding:
+            case "towards-positive":
+                return np.where(below, up, nearest)
+            case "towards-negative":
+                return np.where(above, down, nearest)
+            case "towards-zero":
+                result = np.where(below & (values < 0), up, nearest)
+                return np.where(above & (values > 0), down, result)
+        # nearest-away: of two neighbours that are equally near, the one further from zero.
+        other = np.where(above, down, up)
+        tie = (above | below) & (np.abs(other.astype(np.float64) - values) == np.abs(back - values))
+        further = np.abs(other.astype(np.float64)) > np.abs(back)
+        return np.where(tie & further, other, nearest)
+
+    def _overflow(self, values: Chunk, largest: float) -> Chunk:
+        target = self.target.dtype
+        # One more step of the grid: a number that rounds below it is still the largest value.
+        step = largest - float(_neighbour(np.array([largest]).astype(target), -largest)[0])
+        magnitude = np.abs(values) - largest
+        positive = values > 0
+        match self.rounding:
+            case "towards-zero":
+                stays = magnitude < step
+            case "towards-positive":
+                stays = ~positive & (magnitude < step)
+            case "towards-negative":
+                stays = positive & (magnitude < step)
+            case "nearest-away":
+                stays = magnitude < step / 2
+            case _:
+                # On a tie, the largest value stays if it is the even one of the two.
+                even = (largest / step) % 2 == 0
+                stays = magnitude <= step / 2 if even else magnitude < step / 2
+        if not stays.all() and self.out_of_range != "clamp":
+            raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
+        infinity = float(np.array(np.inf).astype(target).astype(np.float64))
+        outside = infinity if np.isinf(infinity) else largest
+        return np.copysign(np.where(stays, largest, outside), values).astype(target)
+
+
+def _equal(elements: Chunk, scalar: Chunk) -> NDArray[np.bool_]:
+    if elements.dtype.kind in "iu":
+        return np.asarray(elements == scalar)
+    wide, value = elements.astype(np.float64), float(scalar.astype(np.float64))
+    return np.isnan(wide) if np.isnan(value) else wide == value
+
+
+def _limits(data_type: DataType) -> tuple[int, int]:
+    bits = data_type.bits or 8 * data_type.item_size
+    if data_type.dtype.kind == "i":
+        return -(1 << bits - 1), (1 << bits - 1) - 1
+    return 0, (1 << bits) - 1
+
+
+def _round_whole(value: int, digits: int, rounding: str) -> int:
+    """``value`` rounded to at most ``digits`` significant bits."""
+    drop = max(0, abs(value).bit_length() - digits)
+    low, rest = divmod(abs(value), 1 << drop)
+    half = 1 << drop >> 1
+    match rounding:
+        case "towards-zero":
+            up = False
+        case "towards-positive":
+            up = value > 0 and rest > 0
+        case "towards-negative":
+            up = value < 0 and rest > 0
+        case "nearest-away":
+            up = drop > 0 and rest >= half
+        case _:
+            up = drop > 0 and (rest > half or (rest == half and low % 2 == 1))
+    rounded = (low + up) << drop
+    return rounded if value > 0 else -rounded
+
+
+def _finfo(target: np.dtype[Any]) -> Any:
+    if target.type in (np.float16, np.float32, np.float64):
+        return np.finfo(target)
+    # Imported only if one of its types is used.
+    return import_module("ml_dtypes").finfo(target)
+
+
+def _neighbour(elements: Chunk, towards: float) -> Chunk:
+    neighbour: Chunk = np.nextafter(elements, np.array(towards).astype(elements.dtype))
+    return neighbour

@@ -1,6 +1,7 @@
-"""``gzip``: one or more gzip members (RFC 1952); and deflate streams, also for `zlib`.
+"""``gzip``: one or more gzip members (RFC 1952); ``numcodecs.zlib``: zlib streams (RFC 1950).
 
 https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html
+https://numcodecs.readthedocs.io/en/stable/compression/zlib.html
 """
 
 from __future__ import annotations
@@ -102,3 +103,13 @@ class _Member:
             raise DecodeError(f"deflate: {error}") from error
         self._rest = self._zlib.unconsumed_tail
         return part
+
+
+@dataclass(frozen=True, slots=True)
+class ZlibCodec:
+    """``level`` from -1 to 9."""
+
+    level: int = 1
+
+    def bind(self, decoded: SizeBound) -> BoundDeflate:
+        return BoundDeflate("zlib", self.level, decoded)

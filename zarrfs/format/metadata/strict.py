@@ -55,8 +55,10 @@ def group_put_right(value: Mapping[str, Any], document: str) -> Mapping[str, Any
     return fixed
 
 
-def deviations(value: Mapping[str, Any]) -> list[str]:
+def deviations(value: Any) -> list[str]:
     """Where a document deviates from the specification, whether it is served or not."""
+    if not isinstance(value, Mapping):
+        return []
     model = ZarrV3GroupMetadata if value.get("node_type") == "group" else ZarrV3ArrayMetadata
     try:
         # Attributes belong to the user, and may have any value.

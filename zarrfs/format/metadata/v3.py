@@ -10,22 +10,20 @@ import numpy as np
 
 from zarrfs import bounds
 from zarrfs.errors import MetadataError, UnsupportedError
-from zarrfs.format.chunk_grid import ChunkGrid
-from zarrfs.format.chunk_grids import CHUNK_GRIDS
+from zarrfs.format.chunk_grid import CHUNK_GRIDS, ChunkGrid
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.metadata import ordinary
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.kept import Consolidated
-from zarrfs.format.metadata.layout import layout_of, reading
-from zarrfs.format.metadata.members import ArrayMembers, Damage, noting
+from zarrfs.format.metadata.members import ArrayMembers, Damage, layout_of, noting, reading
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import REFUSED_CODECS, parse_data_type
 from zarrfs.format.unserved import UnservedError
 
-__all__ = ["DOCUMENT", "load_json", "parse_node"]
+__all__ = ["DOCUMENT", "load_json", "parse_node", "problems"]
 
 DOCUMENT = "zarr.json"
 
@@ -51,6 +49,15 @@ def parse_node(value: Any, document: str = DOCUMENT, damage: Damage | None = Non
         return _parse_node(value, document, damage)
     except RecursionError as error:
         raise MetadataError(document, "is nested too deeply") from error
+
+
+def problems(value: Any, document: str) -> list[str]:
+    """All reasons why a parsed ``zarr.json`` cannot be served; empty if it can be served."""
+    try:
+        parse_node(value, document)
+    except MetadataError as error:
+        return _strict().texts(error.__cause__) or [error.reason]
+    return []
 
 
 def _parse_node(value: Mapping[str, Any], document: str, damage: Damage | None) -> NodeMetadata:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 from threading import BoundedSemaphore
+from typing import NamedTuple
 
 from zarrfs.array.array import Array
 from zarrfs.array.making.stored_keys import keys_below
 from zarrfs.array.node_readers import Node, join
 from zarrfs.array.shards.shard_salvage import salvage_shard
+from zarrfs.cache.caches import Caches
 from zarrfs.errors import (
     DecodeError,
     StoreConflict,
@@ -31,6 +34,7 @@ from zarrfs.library.checking.lost_chunks import (
     remember,
     still_lost,
 )
+from zarrfs.library.source import SourceOptions, find_array, open_source
 from zarrfs.memory.budget import MemoryBudget
 
 # Share of the memory for a batch of inner chunks.
@@ -248,3 +252,54 @@ class ArrayCheck:
                 self._array.store.put(aside, [data], expected=None)
                 return aside
         raise StoreConflict(base, "there are too many originals already")
+
+
+class CheckTask(NamedTuple):
+    """Some stored objects of an array, which must not be another one by then."""
+
+    source: str
+    path: str
+    fingerprint: str
+    options: SourceOptions
+    indices: tuple[Index, ...]
+
+
+class CheckedObjects(NamedTuple):
+    """
+    unverified : chunks without a checksum.
+    """
+
+    findings: list[Finding]
+    objects: int
+    chunks: int
+    unverified: int
+
+
+def check_objects(task: CheckTask) -> CheckedObjects:
+    """Read the objects of a task. Opens everything anew, so that nothing stays in a worker."""
+    options = replace(task.options, consolidated="never")
+    store = open_source(task.source, options)
+    try:
+        node, metadata = find_array(store, task.path, options)
+        if metadata.fingerprint != task.fingerprint:
+            raise StoreConflict(task.path, "was changed by another program while it was checked")
+        caches = Caches(store, options.cache_config(writable=False, memory=options.memory_bytes))
+        try:
+            array = caches.open(task.path, metadata).array
+            findings: list[Finding] = []
+            counts: list[tuple[int, int]] = []
+            check = ArrayCheck(
+                array,
+                node,
+                caches.budget,
+                repair=False,
+                tell=findings.append,
+                checked=lambda chunks, unverified: counts.append((chunks, unverified)),
+            )
+            check.run(task.indices, caches.pool, caches.loaders)
+        finally:
+            caches.close()
+    finally:
+        store.close()
+    chunks, unverified = (sum(each) for each in zip((0, 0), *counts, strict=True))
+    return CheckedObjects(findings, len(counts), chunks, unverified)

@@ -35,11 +35,11 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES, V3_NODE
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.format.metadata.problems import v3_deviations, v3_problems
-from zarrfs.library.checking.array_check import ArrayCheck
+from zarrfs.format.metadata.strict import deviations
+from zarrfs.format.metadata.v3 import problems
+from zarrfs.library.checking.array_check import ArrayCheck, CheckTask, check_objects
 from zarrfs.library.checking.consolidated import ConsolidatedList
 from zarrfs.library.checking.findings import Finding, Totals
-from zarrfs.library.checking.task import CheckTask, check_objects
 from zarrfs.library.engine import Engine, EngineConfig, engine, for_workers, run
 from zarrfs.library.source import SourceOptions, open_source, source_name
 from zarrfs.store.base import Store
@@ -253,7 +253,7 @@ class _Check:
             except (StoreError, MetadataError):
                 document = None
         if node.metadata is None:
-            reasons = [] if document is None else v3_problems(document, key)
+            reasons = [] if document is None else problems(document, key)
             key = join(node.path, node.documents[0]) if node.documents else node.path
             for reason in reasons or [node.problem or "cannot be served"]:
                 self._tell(Finding("metadata", key, reason.removeprefix(f"{key}: ")))
@@ -262,7 +262,7 @@ class _Check:
             document_name, _, reason = node.problem.removeprefix(f"{node.path}/").partition(": ")
             self._tell(Finding("metadata", join(node.path, document_name), reason))
         elif document is not None:
-            for reason in v3_deviations(document):
+            for reason in deviations(document):
                 self._tell(Finding("deviation", key, reason))
 
     def _children(self, group: Node, metadata: GroupMetadata) -> Iterator[Node]:

@@ -28,8 +28,7 @@ from zarrfs.library.copying.array_copy import ArrayCopy, Copied, CopyTask
 from zarrfs.library.copying.casting import cast
 from zarrfs.library.copying.passing import Passing
 from zarrfs.library.copying.plan import BoxPlan, plan_boxes
-from zarrfs.library.transfer.tile_reader import TileElements
-from zarrfs.library.transfer.tiles import Tile
+from zarrfs.library.transfer.tiles import Tile, TileElements
 from zarrfs.store.base import ANY, Store
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.window import Window

@@ -13,10 +13,9 @@ from zarrfs.errors import MetadataError, UsageError
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.library.copying import ome
+from zarrfs.library.copying.attributes import axis_names, in_version, with_missing
 from zarrfs.library.copying.documents import Documents
 from zarrfs.library.copying.form import CopyForm, new_form
-from zarrfs.library.copying.missing import with_missing
 from zarrfs.views.elements.region import Region, parse_region
 
 # Groups within groups.
@@ -67,12 +66,12 @@ class PlannedNodes:
         attributes: Mapping[str, Any] = metadata.attributes
         version = self._form.zarr_format or 3
         if version != metadata.zarr_format:
-            attributes = ome.in_version(attributes, version)
+            attributes = in_version(attributes, version)
         if not below:
             attributes = {**attributes, **self._form.attributes}
         if isinstance(metadata, GroupMetadata):
             self.groups += 1
-            for name, axes in ome.axis_names(attributes).items():
+            for name, axes in axis_names(attributes).items():
                 self._axes[join(below, name)] = axes
             consolidated = metadata.children is not None
             attributes = _as_json(attributes)

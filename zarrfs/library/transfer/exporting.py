@@ -15,8 +15,7 @@ from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.library.transfer.group_export import view_of, write_view
 from zarrfs.library.transfer.output_file import Output, output, part_of
-from zarrfs.library.transfer.tile_reader import Buffers, TileElements, fetch_tiles
-from zarrfs.library.transfer.tiles import Tile, TilePlan
+from zarrfs.library.transfer.tiles import Buffers, Tile, TileElements, TilePlan, fetch_tiles
 from zarrfs.library.transfer.transfer import (
     TASK_BYTES,
     Opened,

@@ -17,8 +17,7 @@ from zarrfs.library.engine import Engine, engine, for_workers, run
 from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm, read_npy_header
 from zarrfs.library.transfer.input_file import Input, input_file
-from zarrfs.library.transfer.tile_reader import TileElements
-from zarrfs.library.transfer.tiles import Tile, TilePlan
+from zarrfs.library.transfer.tiles import Tile, TileElements, TilePlan
 from zarrfs.library.transfer.transfer import (
     STANDARD_STREAM,
     TASK_BYTES,

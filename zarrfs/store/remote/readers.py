@@ -14,10 +14,8 @@ from zarrfs.store.base import ObjectInfo
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.archives.opening import kind_of, open_members, path_inside
 from zarrfs.store.remote.archives.reader import ArchiveReader
-from zarrfs.store.remote.clouds.azure import azure_bucket
-from zarrfs.store.remote.clouds.cloud_service import CloudService
-from zarrfs.store.remote.clouds.cloud_writer import CloudWriter
-from zarrfs.store.remote.clouds.google import google_bucket
+from zarrfs.store.remote.clouds.buckets import azure_bucket, google_bucket
+from zarrfs.store.remote.clouds.cloud_service import CloudService, CloudWriter
 from zarrfs.store.remote.filesystems import check_no_archive, inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.icechunk.links import Link, link_of

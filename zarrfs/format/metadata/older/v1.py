@@ -15,8 +15,7 @@ from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_key import V2Keys
 from zarrfs.format.metadata.documents import V1_ARRAY, V1_ATTRIBUTES
 from zarrfs.format.metadata.editing.json_text import load_json
-from zarrfs.format.metadata.layout import reading
-from zarrfs.format.metadata.members import Damage
+from zarrfs.format.metadata.members import Damage, reading
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v2 import layout_and_summary, read_attributes, read_grid
 from zarrfs.format.metadata.older.v2_codecs import Filter

@@ -19,9 +19,8 @@ from zarrfs.format.chunk_key import V2Keys
 from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP
 from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.kept import Consolidated
-from zarrfs.format.metadata.layout import layout_of, reading
 from zarrfs.format.metadata.lenient import name_non_finite
-from zarrfs.format.metadata.members import Damage, noting, plain
+from zarrfs.format.metadata.members import Damage, layout_of, noting, plain, reading
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.older.v2_codecs import (
     Filter,

@@ -17,9 +17,8 @@ import numpy as np
 
 from zarrfs import bounds
 from zarrfs.format.codecs.buffer_filter import BufferFilter
-from zarrfs.format.codecs.bytes import BytesCodec
+from zarrfs.format.codecs.bytes import BytesCodec, NumpyBytesCodec
 from zarrfs.format.codecs.numcodecs_config import encoded_types
-from zarrfs.format.codecs.numpy_bytes import NumpyBytesCodec
 from zarrfs.format.codecs.objects import OBJECT_CODECS, ObjectCodec
 from zarrfs.format.codecs.transpose import TransposeCodec
 from zarrfs.format.codecs.vlen import VlenBytesCodec, VlenUtf8Codec

@@ -38,10 +38,14 @@ from zarrfs.views.headers.tiff.directories import (
     directory,
     fields,
 )
-from zarrfs.views.headers.tiff.geotiff import georeference_tags
 from zarrfs.views.headers.tiff.levels import Level, is_ome, level_paths, levels, only_level
 from zarrfs.views.headers.tiff.ome_xml import ome_xml
-from zarrfs.views.headers.tiff.tags import SAMPLE_FORMATS, gdal_metadata, resolutions
+from zarrfs.views.headers.tiff.tags import (
+    SAMPLE_FORMATS,
+    gdal_metadata,
+    georeference_tags,
+    resolutions,
+)
 from zarrfs.views.tiles.computed import Computed, Numbers, Rows, Table
 from zarrfs.views.tiles.tiling import Tiling
 

@@ -1,4 +1,4 @@
-"""Where the changes of a source are kept that cannot be stored when its mount ends."""
+"""The directories of journals, and of references to the chunks of files of other formats."""
 
 from __future__ import annotations
 
@@ -22,3 +22,15 @@ def journal_place(source: str, chosen: str | None) -> str:
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         base = Path(state).absolute() / "zarrfs" / "journal"
     return str(base / name)
+
+
+def references_directory() -> str:
+    """``/var/cache/zarrfs`` for root, else in the user's cache (XDG Base Directory Specification).
+
+    A relative XDG_CACHE_HOME is ignored, as the specification demands.
+    """
+    if os.geteuid() == 0 and not os.environ.get("XDG_CACHE_HOME"):
+        return "/var/cache/zarrfs/references"
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(cache) if os.path.isabs(cache) else Path.home() / ".cache"
+    return str(base / "zarrfs" / "references")
