@@ -12,11 +12,13 @@ VALUES = np.linspace(-3, 1e9, 1000)
 
 
 @pytest.mark.parametrize("spelling", ["as written", "as netCDF-C 4.9.3 writes it"])
-@pytest.mark.parametrize("dtype", ["i2", "u4", "f4", "f8"])
-@pytest.mark.parametrize("options", [{"zlib": True}, {"zlib": True, "fletcher32": True}])
+@pytest.mark.parametrize(
+    ("dtype", "checked"), [("i2", False), ("u4", True), ("f4", True), ("f8", False)]
+)
 def test_shuffle_with_an_element_size_of_zero(
-    tmp_path: Path, dtype: str, options: dict[str, bool], spelling: str
+    tmp_path: Path, dtype: str, checked: bool, spelling: str
 ) -> None:
+    options = {"zlib": True, "fletcher32": checked}
     with netCDF4.Dataset(f"file://{tmp_path}/store#mode=zarr,file", "w") as file:
         file.createDimension("x", VALUES.size)
         variable = file.createVariable("v", dtype, ("x",), chunksizes=(300,), **options)
