@@ -55,7 +55,8 @@ def made(monkeypatch):
 def memory(quick, made):
     """A store in memory, and its file system."""
     root = f"memory://{uuid.uuid4().hex}"
-    store = open_store(root, StoreConfig(retry=quick, requests=RequestConfig(max_gap=0)))
+    brief = quick._replace(deadline_s=3)
+    store = open_store(root, StoreConfig(retry=brief, requests=RequestConfig(max_gap=0)))
     (filesystem,) = made
     yield store, filesystem, root
     store.close()

@@ -41,8 +41,12 @@ def test_chunks_are_copied_as_numpy_does(shape, dtype, order, swapped, filled):
 @pytest.mark.parametrize(
     "shape", [(50, 41, 3), (3, 2, 1500, 2), (4, 64, 64, 72), (512, 40), (19, 40, 61), (1, 9000, 4)]
 )
-@pytest.mark.parametrize("dtype", ["u1", "<u2", ">f4", "<f8", "<c16"])
-def test_transposed_elements_arrive_at_their_places(shape, dtype):
+def test_transposed_elements_arrive_at_their_places(shape):
+    for dtype in ("u1", "<u2", ">f4", "<f8", "<c16"):
+        check_transposed(shape, dtype)
+
+
+def check_transposed(shape, dtype):
     count = math.prod(shape)
     elements = np.arange(count).astype(dtype).reshape(shape)
     rank = len(shape)

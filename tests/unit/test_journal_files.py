@@ -78,11 +78,15 @@ def assert_same(one: Change, other: Change) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
-@pytest.mark.parametrize("shape", [(), (1,), (8,), (9,), (5, 7), (2, 3, 4)], ids=str)
 @pytest.mark.parametrize("dtype", ["u1", "<i4", ">f8", "V5"])
-def test_an_entry_is_read_as_it_was_written(monkeypatch, piece, shape, dtype):
+def test_an_entry_is_read_as_it_was_written(monkeypatch, piece, dtype):
     """However many elements are read and written at once."""
     monkeypatch.setattr(entry_file, "_PIECE", piece)
+    for shape in [(), (1,), (8,), (9,), (5, 7), (2, 3, 4)]:
+        check_read_as_written(shape, dtype)
+
+
+def check_read_as_written(shape, dtype):
     plain = "<i8" if dtype == "V5" else dtype
     new = change(shape, plain)
     if dtype == "V5":
@@ -141,15 +145,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [(name, value) for name, values in WRONG.items() for value in values],
-    ids=lambda value: str(value)[:20],
-)
-def test_a_first_line_that_describes_no_entry(name, value):
+@pytest.mark.parametrize("name", WRONG)
+def test_a_first_line_that_describes_no_entry(name):
     data = written(change((5, 7)))
-    with pytest.raises(JournalError, match=r"damaged|later version"):
-        read(changed_header(data, **{name: value}))
+    for value in WRONG[name]:
+        with pytest.raises(JournalError, match=r"damaged|later version"):
+            read(changed_header(data, **{name: value}))
 
 
 def test_marks_and_parts_that_do_not_fit_the_first_line():
