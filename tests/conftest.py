@@ -28,6 +28,8 @@ from zarrfs.fuse.unmount import unmount
 COMMAND = (sys.executable, "-m", "zarrfs")
 COMMAND_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 40.0
+# For all tests of a module that share mounts.
+SHARED_TIMEOUT_S = 400.0
 # An exhaustive crash sweep may take so many times as long as a sample.
 SWEEP_TIMES = 20
 
@@ -58,7 +60,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"mount_daemon", "mounted"} & set(getattr(item, "fixturenames", ())):
+        if {"mount_daemon", "mounted", "shared_mounter"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mount)
 
 
@@ -247,6 +249,14 @@ def mount_daemon(
 ) -> Iterator[Mounter]:
     """Mounts sources as `Mounter` says; checks that their daemons end well and quietly."""
     mounter = Mounter(tmp_path, _timeout(request.node))
+    yield mounter
+    mounter.close()
+
+
+@pytest.fixture(scope="module")
+def shared_mounter(tmp_path_factory: pytest.TempPathFactory, _reaper: None) -> Iterator[Mounter]:
+    """As `mount_daemon`, for mounts that tests of a module share: each leaves them as they were."""
+    mounter = Mounter(tmp_path_factory.mktemp("shared"), SHARED_TIMEOUT_S)
     yield mounter
     mounter.close()
 

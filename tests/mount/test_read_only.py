@@ -7,8 +7,12 @@ import os
 import stat
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
+import zarr
+
+from tests.conftest import Mounter
 
 CHANGES = {
     "open for writing": lambda p: os.open(p / "array.bin", os.O_WRONLY),
@@ -32,27 +36,35 @@ CHANGES = {
 }
 
 
-def test_every_change_is_erofs(mounted, source, data):
-    path = mounted(source)
+@pytest.fixture(scope="module")
+def shared(shared_mounter: Mounter) -> tuple[Path, Path]:
+    """An array, and its mount."""
+    source = shared_mounter.directory / "a.zarr"
+    zarr.create_array(source, data=np.arange(600, dtype="u2"), chunks=(100,))
+    return source, shared_mounter(source).path
+
+
+def test_every_change_is_erofs(shared):
+    _, path = shared
     answers = {}
     for name, change in CHANGES.items():
         with pytest.raises(OSError) as caught:
             change(path)
         answers[name] = caught.value.errno
     assert answers == dict.fromkeys(CHANGES, errno.EROFS)
-    assert (path / "array.bin").read_bytes() == data.tobytes()
+    assert (path / "array.bin").read_bytes() == np.arange(600, dtype="u2").tobytes()
 
 
-def test_default_owner_and_modes(mounted, source):
-    path = mounted(source)
+def test_default_owner_and_modes(shared):
+    _, path = shared
     file, directory = (path / "array.bin").stat(), path.stat()
     assert stat.filemode(file.st_mode) == "-r--r--r--"
     assert stat.filemode(directory.st_mode) == "dr-xr-xr-x"
     assert {(s.st_uid, s.st_gid) for s in (file, directory)} == {(os.getuid(), os.getgid())}
 
 
-def test_statfs(mounted, source):
-    path = mounted(source)
+def test_statfs(shared):
+    source, path = shared
     found, held = os.statvfs(path), os.statvfs(source)
     assert found.f_namemax == 255
     assert found.f_flag & os.ST_RDONLY

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ import psutil
 import pytest
 import tensorstore as ts
 import zarr
+
+from tests.conftest import Mounter
 
 pytestmark = pytest.mark.mount
 
@@ -63,10 +66,10 @@ with open(path, "rb", buffering=0) as file:
 """
 
 
-@pytest.fixture(params=["plain", "sharded"])
-def source(request, tmp_path: Path) -> tuple[Path, bytes]:
+@pytest.fixture(scope="module", params=["plain", "sharded"])
+def source(request, tmp_path_factory) -> tuple[Path, bytes]:
     """An array, and its bytes as zarr-python and TensorStore agree on them."""
-    path = tmp_path / "source.zarr"
+    path = tmp_path_factory.mktemp(request.param) / "source.zarr"
     shards = (32, 48, 64) if request.param == "sharded" else None
     array = zarr.create_array(path, shape=SHAPE, chunks=(16, 24, 32), shards=shards, dtype="<u2")
     array[...] = np.random.default_rng(3).integers(0, 1 << 16, SHAPE, np.uint16)
@@ -77,14 +80,19 @@ def source(request, tmp_path: Path) -> tuple[Path, bytes]:
     return path, data
 
 
+@pytest.fixture(scope="module")
+def mount(source, shared_mounter: Mounter) -> Path:
+    return shared_mounter(source[0]).path
+
+
 def _run(*command: object) -> bytes:
     return subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=60).stdout
 
 
-def test_exact(mounted, source):
+def test_exact(mount, source, tmp_path):
     """By the tools that people use, with any block size, aligned to nothing."""
-    path, data = source
-    file = mounted(path) / "array.bin"
+    _, data = source
+    file = mount / "array.bin"
     assert file.stat().st_size == len(data)
     assert _run("sha256sum", file).split()[0].decode() == hashlib.sha256(data).hexdigest()
     for block, skip, count in [(1, 12345, 777), (4097, 3, 50), (99991, 1, 9), (1 << 20, 0, 99)]:
@@ -92,7 +100,7 @@ def test_exact(mounted, source):
             "dd", f"if={file}", f"bs={block}", f"skip={skip}", f"count={count}", "status=none"
         )
         assert got == data[block * skip : block * (skip + count)], (block, skip)
-    copy = path.parent / "copy"
+    copy = tmp_path / "copy"
     copy.write_bytes(data)
     _run("cmp", copy, file)
     descriptor = os.open(file, os.O_RDONLY)
@@ -104,10 +112,9 @@ def test_exact(mounted, source):
         os.close(descriptor)
 
 
-def test_mapped(mounted, source, tmp_path):
+def test_mapped(mount, source, tmp_path):
     """From Python and from C."""
-    path, data = source
-    mount = mounted(path)
+    _, data = source
     code = (
         "import sys, hashlib, numpy as np;"
         "print(hashlib.sha256(np.memmap(sys.argv[1], np.uint8, 'r')).hexdigest());"
@@ -159,9 +166,8 @@ def test_eight_readers_at_once(mounted, source):
             assert digest == hashlib.sha256(part).hexdigest()
 
 
-def test_chunk_files(mounted, source):
+def test_chunk_files(mount, source):
     path, data = source
-    mount = mounted(path)
     whole = np.frombuffer(data, "<u2").reshape(SHAPE)
     padded = np.zeros((80, 96, 128), "<u2")
     padded[tuple(map(slice, SHAPE))] = whole
@@ -176,9 +182,9 @@ def test_chunk_files(mounted, source):
     assert (mount / "zarr.json").read_bytes() == (path / "zarr.json").read_bytes()
 
 
-def test_bad_chunks(mount_daemon, source):
+def test_bad_chunks(mount_daemon, source, tmp_path):
     """EIO for what is asked, with key and reason in stats.json; the rest and the daemon live."""
-    path, data = source
+    path, data = shutil.copytree(source[0], tmp_path / "bad.zarr"), source[1]
     key = "c/1/1/1"
     stored = bytearray((path / key).read_bytes())
     stored[20:40] = bytes(20)
@@ -214,9 +220,7 @@ def test_bounded(mount_daemon, tmp_path):
     assert psutil.Process(daemon.pid).memory_info().rss - before < 150 << 20
 
 
-def test_extended_attributes_and_space(mounted, source):
-    path, _ = source
-    mount = mounted(path)
+def test_extended_attributes_and_space(mount):
     told = _run("getfattr", "-d", "--absolute-names", mount / "array.bin").decode()
     assert 'user.zarr.shape="[70, 90, 110]"' in told
     told = _run("getfattr", "-d", "--absolute-names", mount / "chunks/4/3/3").decode()

@@ -16,12 +16,20 @@ import numpy as np
 import pytest
 import zarr
 
-from tests.mount.arrays import FILL, SHAPE, other
+from tests.conftest import Mounter
+from tests.mount.arrays import FILL, SHAPE, Target, make_array, other
 
 SIZE = int(np.prod(SHAPE)) * 2
 
 
-@pytest.mark.parametrize("piece", [64 << 10, 100_000, 128 << 10])
+@pytest.fixture(scope="module")
+def shared(shared_mounter: Mounter) -> tuple[Target, Path]:
+    """A sharded array, and its directory in a mount; tests leave it as it is."""
+    target = make_array(shared_mounter.directory / "group.zarr", "a", "sharded")
+    return target, shared_mounter(target.group, "rw").path / "a"
+
+
+@pytest.mark.parametrize("piece", [100_000, 128 << 10])
 def test_a_stream_wins_over_a_small_write_that_is_not_stored_yet(mounted, tmp_path, piece):
     """Whose chunk the beginning and the end of the stream cross, too."""
     zarr.create_array(
@@ -45,8 +53,8 @@ def test_a_stream_wins_over_a_small_write_that_is_not_stored_yet(mounted, tmp_pa
     assert np.flatnonzero(stored != expected).tolist() == []
 
 
-def test_truncating_to_nothing_changes_nothing(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+def test_truncating_to_nothing_changes_nothing(shared):
+    sharded, path = shared[0], shared[1] / "array.bin"
     with open(path, "wb"):
         pass
     assert path.stat().st_size == SIZE
@@ -78,8 +86,8 @@ def test_truncating_keeps_what_mappings_changed(mounted, sharded):
     assert sharded.stored().tobytes() == bytes(expected)
 
 
-def test_other_sizes_are_refused(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+def test_other_sizes_are_refused(shared):
+    sharded, path = shared[0], shared[1] / "array.bin"
     for size in (1, SIZE - 1, SIZE + 1, 1 << 40):
         with pytest.raises(OSError) as caught:
             os.truncate(path, size)
@@ -143,16 +151,16 @@ def test_many_processes_write_to_mappings(mounted, target):
     assert (np.frombuffer(target.stored().tobytes(), np.uint8) == expected).all()
 
 
-def test_private_mappings_change_nothing(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name / "array.bin"
+def test_private_mappings_change_nothing(shared):
+    sharded, path = shared[0], shared[1] / "array.bin"
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) as mapped:
         mapped[:5] = b"abcde"
         assert mapped[:5] == b"abcde"
     assert path.read_bytes() == sharded.data.tobytes()
 
 
-def test_npy_header_stays(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name / "array.npy"
+def test_npy_header_stays(shared):
+    path = shared[1] / "array.npy"
     before = path.read_bytes()
     with open(path, "r+b", buffering=0) as file:
         with pytest.raises(OSError) as caught:
@@ -163,8 +171,8 @@ def test_npy_header_stays(mounted, sharded):
     assert path.read_bytes() == before
 
 
-def test_documents_open_for_update_and_refuse_writes(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name / "zarr.json"
+def test_documents_open_for_update_and_refuse_writes(shared):
+    path = shared[1] / "zarr.json"
     before = path.read_bytes()
     with open(path, "r+b", buffering=0) as file:
         assert file.read() == before
@@ -220,8 +228,8 @@ CHANGES = {
 }
 
 
-def test_a_fixed_tree(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name
+def test_a_fixed_tree(shared):
+    sharded, path = shared
     answers = {}
     for name, (change, _) in CHANGES.items():
         with pytest.raises(OSError) as caught:
@@ -231,8 +239,8 @@ def test_a_fixed_tree(mounted, sharded):
     assert (path / "array.bin").read_bytes() == sharded.data.tobytes()
 
 
-def test_what_changes_nothing_succeeds(mounted, sharded):
-    path = mounted(sharded.group, "rw") / sharded.name
+def test_what_changes_nothing_succeeds(shared):
+    _, path = shared
     held = (path / "array.bin").stat()
     os.utime(path / "array.bin", (1, 1))
     os.utime(path / "array.bin")
@@ -316,7 +324,7 @@ def test_fill_values_are_not_stored_unless_asked_for(mounted, target):
         assert target.stored().tobytes() == empty
 
 
-def test_statfs_of_a_writable_mount(mounted, sharded):
-    found = os.statvfs(mounted(sharded.group, "rw"))
+def test_statfs_of_a_writable_mount(shared):
+    found = os.statvfs(shared[1])
     assert not found.f_flag & os.ST_RDONLY
     assert found.f_bavail > 0
