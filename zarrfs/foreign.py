@@ -108,7 +108,7 @@ FSSPEC_CAT_FILE = Private(
 DEFLATE_LIBRARY = Private(
     "deflate._deflate",
     "__file__",
-    "zarrfs.format.codecs.libdeflate",
+    "zarrfs.format.codecs.native",
     "to decode gzip and zlib into memory that zarrfs has allocated",
     "the package's own function decodes, and what it returns is copied",
     lambda _: _holds("deflate._deflate", b"libdeflate_gzip_decompress_ex"),
@@ -116,7 +116,7 @@ DEFLATE_LIBRARY = Private(
 BLOSC_LIBRARY = Private(
     "numcodecs.blosc",
     "__file__",
-    "zarrfs.format.codecs.libblosc",
+    "zarrfs.format.codecs.native",
     "to decode Blosc without the checks that precede each call, and to learn how much was decoded",
     "numcodecs' own function decodes",
     lambda _: _holds("numcodecs.blosc", b"blosc_decompress_ctx"),

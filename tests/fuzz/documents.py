@@ -10,7 +10,7 @@ from typing import Any
 from tests.fuzz import streams
 from tests.fuzz.mutate import mutated_bytes, mutated_json
 from zarrfs.errors import DecodeError, ZarrfsError
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v1 import parse_array_v1
 from zarrfs.format.metadata.older.v2 import parse_array_v2, parse_group_v2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from zarrfs.format.codecs.libzstd import libzstd
+from zarrfs.format.codecs.native import libzstd
 
 SHAPE = (64, 64, 64)
 

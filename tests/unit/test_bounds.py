@@ -16,7 +16,7 @@ from zarrfs.bounds import OutOfBoundsError
 from zarrfs.errors import DecodeError, MetadataError, StoreTooLarge, UnsupportedError
 from zarrfs.format.codec import SizeBound
 from zarrfs.format.codecs.gzip import GzipCodec
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.v3 import parse_node
 
 CRC32C = {"name": "crc32c"}

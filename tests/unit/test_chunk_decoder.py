@@ -18,7 +18,7 @@ from zarrfs.errors import StoreError
 from zarrfs.format.codec import EncodedBatch, SizeBound
 from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.crc32c import Crc32cCodec
-from zarrfs.format.codecs.libzstd import Libzstd
+from zarrfs.format.codecs.native import Libzstd
 from zarrfs.format.codecs.zstd import BoundZstd, ZstdCodec
 
 LENGTH = 300

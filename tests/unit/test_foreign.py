@@ -16,7 +16,7 @@ import zarrfs
 from zarrfs import foreign
 from zarrfs.foreign import PRIVATE, Private
 from zarrfs.format.codec import ChunkSpec, SizeBound
-from zarrfs.format.codecs import libblosc, libdeflate
+from zarrfs.format.codecs import native
 from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.gzip import GzipCodec
 from zarrfs.format.codecs.zfp import ZfpCodec
@@ -197,13 +197,13 @@ def test_without_its_library_numcodecs_decodes_blosc(monkeypatch, error):
     data = bytes(range(250)) * 4
     codec = BloscCodec("lz4", 5, "shuffle", typesize=4).bind(SizeBound(len(data), exact=True))
     encoded = codec.encode(data)
-    libblosc.libblosc.cache_clear()
+    native.libblosc.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(importlib, "import_module", nothing)
-        assert libblosc.libblosc() is None
+        assert native.libblosc() is None
     assert not codec.worth_together
     assert bytes(codec.decode(encoded, None)) == data
-    libblosc.libblosc.cache_clear()
+    native.libblosc.cache_clear()
     assert codec.worth_together
     assert bytes(codec.decode(encoded, None)) == data
 
@@ -215,10 +215,10 @@ def test_without_its_library_deflate_decodes_itself(monkeypatch):
     data = bytes(1000)
     codec = GzipCodec().bind(SizeBound(len(data), exact=True))
     encoded = zlib.compress(data, wbits=31)
-    libdeflate.libdeflate.cache_clear()
+    native.libdeflate.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(importlib, "import_module", nothing)
-        assert libdeflate.libdeflate() is None
+        assert native.libdeflate() is None
         assert bytes(codec.decode(encoded, None)) == data
-    libdeflate.libdeflate.cache_clear()
-    assert libdeflate.libdeflate() is not None
+    native.libdeflate.cache_clear()
+    assert native.libdeflate() is not None

@@ -22,8 +22,8 @@ from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.crc32c import Crc32cCodec
 from zarrfs.format.codecs.gzip import GzipCodec, ZlibCodec
-from zarrfs.format.codecs.libdeflate import libdeflate
 from zarrfs.format.codecs.lz4 import Lz4Codec
+from zarrfs.format.codecs.native import libdeflate
 from zarrfs.format.codecs.streams import Bz2Codec, lzma_codec
 from zarrfs.format.codecs.zstd import ZstdCodec, content_size
 

@@ -13,8 +13,7 @@ from zarrfs.errors import UsageError, ZarrfsError
 from zarrfs.format.making.array_template import template, with_defaults
 from zarrfs.format.making.chunk_choice import ChunkConstraints
 from zarrfs.format.making.new_array import NewArray
-from zarrfs.format.text_forms.codecs import parse_codecs
-from zarrfs.format.text_forms.units import read_unit
+from zarrfs.format.text_forms import parse_codecs, read_unit
 
 CHUNKS, SHARDS = ChunkConstraints((10, 20, 30)), ChunkConstraints((100, 200, 300))
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zarrfs.errors import MetadataError
-from zarrfs.format.metadata.editing.json_edit import JsonText
-from zarrfs.format.metadata.editing.resized import shapes_below, with_shape, with_shape_below
+from zarrfs.format.metadata.resized import JsonText, shapes_below, with_shape, with_shape_below
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

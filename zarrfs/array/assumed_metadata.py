@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.errors import MetadataError, UsageError
-from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE, load_json
 from zarrfs.store.base import Store
 from zarrfs.store.wrappers.assumed import AssumedStore
 

@@ -20,8 +20,8 @@ from zarrfs.format.metadata.documents import (
     V2_CONSOLIDATED,
     V2_GROUP,
     V3_NODE,
+    load_json,
 )
-from zarrfs.format.metadata.editing.json_text import load_json
 from zarrfs.format.metadata.kept import kept
 from zarrfs.format.metadata.members import Damage, noting
 from zarrfs.format.metadata.node import GroupMetadata, NodeMetadata

@@ -135,7 +135,7 @@ class _DataTypes(StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from zarrfs.format.text_forms.data_types import data_type_names
+        from zarrfs.format.text_forms import data_type_names
 
         return [CompletionItem(name) for name in data_type_names() if name.startswith(incomplete)]
 

@@ -145,8 +145,7 @@ def command(  # noqa: PLR0913 - click passes each option
 
 
 def _form(given: dict[str, Any], options: SourceOptions) -> CopyForm:
-    from zarrfs.format.text_forms.codecs import parse_codecs
-    from zarrfs.format.text_forms.data_types import read_data_type
+    from zarrfs.format.text_forms import parse_codecs, read_data_type
     from zarrfs.library.copying.form import CopyForm
     from zarrfs.library.like import like
 

@@ -167,7 +167,7 @@ def _template(given: Mapping[str, Any]) -> NewArray:
     base = NewArray()
     if given["template"] is not None:
         from zarrfs.format.making.array_template import template
-        from zarrfs.format.metadata.editing.json_text import load_json
+        from zarrfs.format.metadata.documents import load_json
 
         path = Path(given["template"])
         attributes = None
@@ -189,11 +189,13 @@ def _template(given: Mapping[str, Any]) -> NewArray:
 def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
     from zarrfs.format.making.new_array import NewArray
     from zarrfs.format.registry import parse_data_type
-    from zarrfs.format.text_forms.chunk_keys import read_chunk_keys
-    from zarrfs.format.text_forms.codecs import parse_codecs
-    from zarrfs.format.text_forms.data_types import read_data_type
-    from zarrfs.format.text_forms.fill_values import read_fill
-    from zarrfs.format.text_forms.units import read_unit
+    from zarrfs.format.text_forms import (
+        parse_codecs,
+        read_chunk_keys,
+        read_data_type,
+        read_fill,
+        read_unit,
+    )
 
     members: dict[str, Any] = {"usual": given["chunks"] != _TENSORSTORE}
     if given["shape"] is not None:

@@ -1,13 +1,14 @@
 """All data types and codecs by name, in one place.
 
-Except for the core data types, an entry is the place of a class or function, so that only the
-modules that an array uses are imported. Other names are looked up among the entry points of
-installed packages (`zarrfs.format.entry_points`).
+Except for the core data types, an entry is the place of a class or function, with its first
+arguments, so that only the modules that an array uses are imported. Other names are looked up among
+the entry points of installed packages (`zarrfs.format.entry_points`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ CodecKind = Literal["array -> array", "array -> bytes", "bytes -> bytes"]
 
 _TYPES = "zarrfs.format.extension_types"
 _CODECS = "zarrfs.format.codecs"
+_FILTER = f"{_CODECS}.numcodecs_filters:numcodecs_filter"
+_CHECKSUM = f"{_CODECS}.checksums:checksum"
 
 _SMALL_FLOATS = (
     "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
@@ -50,27 +53,27 @@ The core types are in `CORE_DATA_TYPES`; `raw_bits` matches ``r<N>``.
 """
 
 NUMCODECS: dict[str, tuple[CodecKind, str]] = {
-    "astype": ("array -> array", f"{_CODECS}.numcodecs_filters:astype"),
+    "astype": ("array -> array", f"{_FILTER}:astype"),
     "bitround": ("array -> array", f"{_CODECS}.bitround:BitroundCodec"),
-    "delta": ("array -> array", f"{_CODECS}.numcodecs_filters:delta"),
-    "fixedscaleoffset": ("array -> array", f"{_CODECS}.numcodecs_filters:fixedscaleoffset"),
-    "packbits": ("array -> array", f"{_CODECS}.numcodecs_filters:packbits"),
-    "quantize": ("array -> array", f"{_CODECS}.numcodecs_filters:quantize"),
+    "delta": ("array -> array", f"{_FILTER}:delta"),
+    "fixedscaleoffset": ("array -> array", f"{_FILTER}:fixedscaleoffset"),
+    "packbits": ("array -> array", f"{_FILTER}:packbits"),
+    "quantize": ("array -> array", f"{_FILTER}:quantize"),
     "pcodec": ("array -> bytes", f"{_CODECS}.pcodec:PcodecCodec"),
     "zfpy": ("array -> bytes", f"{_CODECS}.zfp:zfpy"),
-    "adler32": ("bytes -> bytes", f"{_CODECS}.checksums:adler32"),
-    "blosc": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:blosc"),
+    "adler32": ("bytes -> bytes", f"{_CHECKSUM}:adler32"),
+    "blosc": ("bytes -> bytes", f"{_CODECS}.blosc:numcodecs_blosc"),
     "bz2": ("bytes -> bytes", f"{_CODECS}.streams:Bz2Codec"),
-    "crc32": ("bytes -> bytes", f"{_CODECS}.checksums:crc32"),
-    "crc32c": ("bytes -> bytes", f"{_CODECS}.checksums:crc32c"),
-    "fletcher32": ("bytes -> bytes", f"{_CODECS}.checksums:fletcher32"),
-    "gzip": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:gzip"),
-    "jenkins_lookup3": ("bytes -> bytes", f"{_CODECS}.checksums:jenkins_lookup3"),
+    "crc32": ("bytes -> bytes", f"{_CHECKSUM}:crc32"),
+    "crc32c": ("bytes -> bytes", f"{_CHECKSUM}:crc32c"),
+    "fletcher32": ("bytes -> bytes", f"{_CHECKSUM}:fletcher32"),
+    "gzip": ("bytes -> bytes", f"{_CODECS}.gzip:numcodecs_gzip"),
+    "jenkins_lookup3": ("bytes -> bytes", f"{_CHECKSUM}:jenkins_lookup3"),
     "lz4": ("bytes -> bytes", f"{_CODECS}.lz4:Lz4Codec"),
     "lzma": ("bytes -> bytes", f"{_CODECS}.streams:lzma_codec"),
-    "shuffle": ("bytes -> bytes", f"{_CODECS}.shuffle:ShuffleCodec"),
+    "shuffle": ("bytes -> bytes", f"{_CODECS}.buffer_filter:shuffle"),
     "zlib": ("bytes -> bytes", f"{_CODECS}.gzip:ZlibCodec"),
-    "zstd": ("bytes -> bytes", f"{_CODECS}.numcodecs_defaults:zstd"),
+    "zstd": ("bytes -> bytes", f"{_CODECS}.zstd:numcodecs_zstd"),
 }
 """The codecs of numcodecs by their id in v2 metadata, with the configuration of numcodecs."""
 
@@ -173,8 +176,9 @@ def parse_data_type(value: Any) -> DataType:
 
 
 def _load(path: str) -> Callable[..., Any]:
-    module, _, attribute = path.partition(":")
-    return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+    module, attribute, *arguments = path.split(":")
+    found: Callable[..., Any] = getattr(import_module(module), attribute)
+    return partial(found, *arguments) if arguments else found
 
 
 def _entry_points() -> Any:

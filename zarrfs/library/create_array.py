@@ -13,9 +13,7 @@ from zarrfs.errors import UsageError
 from zarrfs.format.making.chunk_choice import ChunkConstraints
 from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.registry import parse_data_type
-from zarrfs.format.text_forms.codecs import parse_codecs
-from zarrfs.format.text_forms.data_types import read_data_type
-from zarrfs.format.text_forms.fill_values import read_fill
+from zarrfs.format.text_forms import parse_codecs, read_data_type, read_fill
 from zarrfs.library.create import CreateOptions, create
 from zarrfs.library.open_array import OpenArray, open_array
 from zarrfs.library.source import SourceOptions

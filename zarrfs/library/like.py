@@ -12,19 +12,9 @@ from zarrfs.array.node_readers import LARGEST_DOCUMENT
 from zarrfs.errors import UsageError
 from zarrfs.format.making.array_template import template
 from zarrfs.format.making.new_array import FREE, NewArray
-from zarrfs.format.metadata.documents import V2_ARRAY, V3_NODE
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import V2_ARRAY, V3_NODE, load_json
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.headers.envi import MAGIC as ENVI
-from zarrfs.library.headers.envi import header_beside, read_envi
-from zarrfs.library.headers.header import Header, HeaderError, read_start
-from zarrfs.library.headers.metaimage import read_metaimage
-from zarrfs.library.headers.npy import MAGIC as NPY
-from zarrfs.library.headers.npy import read_npy
-from zarrfs.library.headers.nrrd import MAGIC as NRRD
-from zarrfs.library.headers.nrrd import read_nrrd
-from zarrfs.library.headers.tiff import MAGICS as TIFFS
-from zarrfs.library.headers.tiff import read_tiff
+from zarrfs.library.headers.header import HeaderError, read_header
 from zarrfs.store.open import StoreConfig, open_store
 
 
@@ -40,27 +30,10 @@ def like(path: str, storage_options: Mapping[str, object]) -> NewArray:
     if not os.path.isfile(path) or path.lower().endswith(".zip"):
         return _zarr(path, storage_options)
     try:
-        header = _header(path)
+        header = read_header(path)
     except HeaderError as error:
         raise UsageError(f"{path}: {error}") from error
     return NewArray(header.shape, header.data_type)
-
-
-def _header(path: str) -> Header:
-    start = read_start(path, 64)
-    if start.startswith(NPY):
-        return read_npy(path)
-    if start.startswith(NRRD):
-        return read_nrrd(path)
-    if start.startswith(TIFFS):
-        return read_tiff(path)
-    if start.startswith(ENVI):
-        return read_envi(path)
-    if path.lower().endswith((".mhd", ".mha")):
-        return read_metaimage(path)
-    if (beside := header_beside(path)) is not None and read_start(beside, 4) == ENVI:
-        return read_envi(beside)
-    raise HeaderError("is not an NPY, NRRD, MetaImage, ENVI or TIFF file")
 
 
 def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:

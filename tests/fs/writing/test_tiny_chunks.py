@@ -13,7 +13,7 @@ from tests.fs.loop import Loop
 from tests.fs.mounted import Mounted
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import EncodedBatch, SizeBound
-from zarrfs.format.codecs.libzstd import libzstd
+from zarrfs.format.codecs.native import libzstd
 from zarrfs.format.codecs.zstd import ZstdCodec
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.local.local import LocalStore

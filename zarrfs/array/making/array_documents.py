@@ -27,10 +27,10 @@ from zarrfs.format.metadata.documents import (
     V2_ATTRIBUTES,
     V2_CONSOLIDATED,
     V3_NODE,
+    load_json,
 )
-from zarrfs.format.metadata.editing.json_text import load_json
-from zarrfs.format.metadata.editing.resized import shapes_below, with_shape, with_shape_below
 from zarrfs.format.metadata.node import ArrayMetadata, NodeMetadata
+from zarrfs.format.metadata.resized import shapes_below, with_shape, with_shape_below
 from zarrfs.store.base import Blob, Generation, Store
 
 log = logging.getLogger(__name__)

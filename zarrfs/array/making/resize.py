@@ -27,8 +27,8 @@ from zarrfs.array.making.beyond import Beyond, Region
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import MetadataError, StoreConflict, UnsupportedError, UsageError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
-from zarrfs.format.metadata.editing.resized import with_shape
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.format.metadata.resized import with_shape
 from zarrfs.store.base import Store
 
 # Objects that wait for a thread; the rest is not listed yet.

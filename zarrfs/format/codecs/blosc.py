@@ -18,8 +18,7 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedBatch, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.blosc_header import find_blocks
-from zarrfs.format.codecs.libblosc import libblosc
-from zarrfs.format.codecs.native import address_of, address_of_source, source_of
+from zarrfs.format.codecs.native import address_of, address_of_source, libblosc, source_of
 from zarrfs.format.codecs.own_process import in_own_process
 
 
@@ -41,6 +40,7 @@ _LARGEST_TOGETHER = 256 << 10
 _HEAD = 4096
 _LIGHT = frozenset({"blosclz", "lz4", "lz4hc", "snappy"})
 _SHUFFLES = {"noshuffle": blosc.NOSHUFFLE, "shuffle": blosc.SHUFFLE, "bitshuffle": blosc.BITSHUFFLE}
+_NUMBERED = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle", -1: "shuffle"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,28 @@ class BloscCodec:
 
     def bind(self, decoded: SizeBound) -> BoundBlosc:
         return BoundBlosc(self, decoded)
+
+
+def numcodecs_blosc(
+    cname: str = "lz4",
+    clevel: int = 5,
+    shuffle: int | str = 1,
+    blocksize: int = 0,
+    typesize: int | None = None,
+) -> BloscCodec:
+    """The codec with numcodecs' defaults.
+
+    shuffle : a number; -1 lets numcodecs choose: bits for elements of one byte.
+    """
+    if isinstance(shuffle, str):
+        name = shuffle
+    elif shuffle == -1 and typesize == 1:
+        name = "bitshuffle"
+    elif shuffle in _NUMBERED:
+        name = _NUMBERED[shuffle]
+    else:
+        raise ValueError(f"shuffle is {shuffle!r}")
+    return BloscCodec(cname, clevel, name, blocksize, typesize or 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from zarrfs.format.codecs.blosc_header import (
     Header,
     checked,
 )
-from zarrfs.format.codecs.libdeflate import libdeflate
+from zarrfs.format.codecs.native import libdeflate
 
 _LZ4, _SNAPPY, _ZLIB = 1, 2, 3
 _NUMBERS = {"snappy": _SNAPPY, "zlib": _ZLIB}

@@ -1,6 +1,7 @@
-"""numcodecs filters on bytes, applied to a v2 chunk after its elements are laid out.
+"""numcodecs filters on bytes: ``numcodecs.shuffle``, and those of v2.
 
 https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
+https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html
 
 A filter of v2 interprets its input buffer as its own dtype, whatever codec wrote the buffer.
 """
@@ -33,6 +34,9 @@ class BufferFilter:
             raise ValueError(
                 f"{members['id']}: {decoded.maximum} bytes are not whole elements of {source}"
             )
+        size = members.get("elementsize", 1)
+        if decoded.exact and size > 1 and decoded.maximum % size:
+            raise ValueError(f"elementsize {size} does not divide {decoded.maximum}")
         if members["id"] == "base64":
             encoded = SizeBound(4 * -(-decoded.maximum // 3), decoded.exact)
         elif members["id"] == "packbits":
@@ -40,6 +44,16 @@ class BufferFilter:
         else:
             encoded = SizeBound(elements * target.itemsize, decoded.exact)
         return BoundBufferFilter(codec, source, decoded, encoded)
+
+
+def shuffle(elementsize: int = 4) -> BufferFilter:
+    """The first bytes of all elements, then all second bytes, and so on; ``elementsize`` in bytes.
+
+    Raises ValueError.
+    """
+    if isinstance(elementsize, bool) or not isinstance(elementsize, int):
+        raise ValueError(f"elementsize is {elementsize!r}")
+    return BufferFilter(json.dumps({"elementsize": elementsize, "id": "shuffle"}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,23 +66,3 @@ class BoundChecksum(BoundBytesBytes):
 
     def encode(self, data: Buffer) -> Buffer:
         return np.asarray(self.codec.encode(np.frombuffer(data, np.uint8))).data.cast("B")
-
-
-def crc32(**configuration: Any) -> ChecksumCodec:
-    return checksum("crc32", **configuration)
-
-
-def crc32c(**configuration: Any) -> ChecksumCodec:
-    return checksum("crc32c", **configuration)
-
-
-def adler32(**configuration: Any) -> ChecksumCodec:
-    return checksum("adler32", **configuration)
-
-
-def fletcher32(**configuration: Any) -> ChecksumCodec:
-    return checksum("fletcher32", **configuration)
-
-
-def jenkins_lookup3(**configuration: Any) -> ChecksumCodec:
-    return checksum("jenkins_lookup3", **configuration)

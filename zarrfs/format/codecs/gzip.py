@@ -16,8 +16,8 @@ import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundCompressor, Buffer, SizeBound
-from zarrfs.format.codecs.libdeflate import libdeflate
 from zarrfs.format.codecs.members import decode_members
+from zarrfs.format.codecs.native import libdeflate
 
 _DEFAULT_LEVEL = 6
 
@@ -41,6 +41,10 @@ class GzipCodec:
 
     def bind(self, decoded: SizeBound) -> BoundDeflate:
         return BoundDeflate("gzip", self.level, decoded)
+
+
+def numcodecs_gzip(level: int = 1) -> GzipCodec:
+    return GzipCodec(level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ Members = Mapping[str, Any]
 
 _MADE = frozenset(
     ("adler32", "astype", "base64", "categorize", "crc32", "crc32c", "delta", "fixedscaleoffset",
-     "fletcher32", "jenkins_lookup3", "json2", "msgpack2", "packbits", "quantize", "vlen-array")
+     "fletcher32", "jenkins_lookup3", "json2", "msgpack2", "packbits", "quantize", "shuffle",
+     "vlen-array")
 )  # fmt: skip
 """The only codecs that numcodecs makes for zarrfs. One of its others runs code from the data."""
 
@@ -53,7 +54,7 @@ def type_parameters(codec_id: str) -> tuple[str, str]:
 
 def encoded_types(members: Members) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """The types of a filter's decoded and encoded elements. Raises ValueError."""
-    if members["id"] in ("packbits", "base64"):
+    if members["id"] in ("packbits", "base64", "shuffle"):
         return np.dtype("u1"), np.dtype("u1")
     decoded_name, encoded_name = type_parameters(members["id"])
     try:

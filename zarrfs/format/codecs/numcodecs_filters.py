@@ -95,25 +95,5 @@ class BoundFilter:
         return np.asarray(element).view(self.encoded.dtype).tobytes()
 
 
-def _filter(codec_id: str, configuration: dict[str, Any]) -> NumcodecsFilter:
+def numcodecs_filter(codec_id: str, **configuration: Any) -> NumcodecsFilter:
     return NumcodecsFilter(json.dumps(own_members(codec_id, configuration), sort_keys=True))
-
-
-def delta(**configuration: Any) -> NumcodecsFilter:
-    return _filter("delta", configuration)
-
-
-def fixedscaleoffset(**configuration: Any) -> NumcodecsFilter:
-    return _filter("fixedscaleoffset", configuration)
-
-
-def quantize(**configuration: Any) -> NumcodecsFilter:
-    return _filter("quantize", configuration)
-
-
-def astype(**configuration: Any) -> NumcodecsFilter:
-    return _filter("astype", configuration)
-
-
-def packbits(**configuration: Any) -> NumcodecsFilter:
-    return _filter("packbits", configuration)

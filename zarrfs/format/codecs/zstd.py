@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundCompressor, Buffer, EncodedBatch, SizeBound
-from zarrfs.format.codecs.libzstd import libzstd
+from zarrfs.format.codecs.native import libzstd
 
 _MAGIC = 0xFD2FB528
 _MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
@@ -40,6 +41,10 @@ class ZstdCodec:
 
     def bind(self, decoded: SizeBound) -> BoundZstd:
         return BoundZstd(self, decoded)
+
+
+def numcodecs_zstd(level: int = 0, checksum: Any = False) -> ZstdCodec:
+    return ZstdCodec(level, bool(checksum))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.older.v2_codecs import STRINGS
 from zarrfs.format.metadata.older.v2_dtype import fill_bytes, numpy_dtype
 from zarrfs.format.numpy_types import data_type_of
-from zarrfs.format.text_forms.data_types import data_type_json
+from zarrfs.format.text_forms import data_type_json
 
 _V3_MEMBERS = (
     "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding",

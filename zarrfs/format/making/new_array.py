@@ -10,7 +10,7 @@ from typing import Any, Literal
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.data_type import DataType
 from zarrfs.format.making.chunk_choice import ChunkConstraints
-from zarrfs.format.text_forms.fill_values import default_fill
+from zarrfs.format.text_forms import default_fill
 
 DIMENSION_UNITS = "dimension_units"
 """The attribute in which TensorStore stores the units of the axes."""

@@ -1,6 +1,11 @@
-"""The names of the documents of a node, for each Zarr version."""
+"""The names of the documents of a node, for each Zarr version, and how their JSON is read."""
 
 from __future__ import annotations
+
+from typing import Any
+
+from zarrfs import bounds
+from zarrfs.errors import MetadataError
 
 V3_NODE = "zarr.json"
 V2_ARRAY = ".zarray"
@@ -19,3 +24,18 @@ DOCUMENTS: dict[int, tuple[str, ...]] = {
 
 DOCUMENT_NAMES = frozenset(name for names in DOCUMENTS.values() for name in names)
 """Names of documents of any version."""
+
+
+def load_json(data: bytes, document: str, largest: int = bounds.LARGEST_PARSED) -> Any:
+    """The value of a document.
+
+    largest : the most bytes that the value may take in memory.
+
+    Raises MetadataError naming ``document``.
+    """
+    try:
+        return bounds.load_json(data, largest)
+    except bounds.OutOfBoundsError as error:
+        raise MetadataError(document, str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise MetadataError(document, f"is not JSON: {bounds.why_not_json(data, error)}") from error

@@ -14,7 +14,7 @@ from zarrfs.format.chunk_grid import CHUNK_GRIDS, ChunkGrid
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.metadata import ordinary
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.members import ArrayMembers, Damage, layout_of, noting, reading
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata

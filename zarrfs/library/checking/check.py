@@ -32,8 +32,7 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Index
-from zarrfs.format.metadata.documents import DOCUMENT_NAMES, V3_NODE
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES, V3_NODE, load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.strict import deviations
 from zarrfs.format.metadata.v3 import problems

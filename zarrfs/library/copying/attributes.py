@@ -19,7 +19,7 @@ from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.registry import parse_data_type
-from zarrfs.format.text_forms.fill_values import read_fill
+from zarrfs.format.text_forms import read_fill
 from zarrfs.views.facts.missing import typed
 
 _MEMBERS = (

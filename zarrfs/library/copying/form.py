@@ -19,7 +19,7 @@ from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v2_codecs import STRINGS
 from zarrfs.format.registry import find_codec, parse_data_type
-from zarrfs.format.text_forms.fill_values import read_fill
+from zarrfs.format.text_forms import read_fill
 from zarrfs.library.copying.casting import cast
 
 _DIMENSIONS = "_ARRAY_DIMENSIONS"

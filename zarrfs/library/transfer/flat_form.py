@@ -104,33 +104,42 @@ class NpyHeader:
         return "big" if dtype.base.byteorder == ">" else "little"
 
 
-def read_npy_header(read: Callable[[int], bytes], name: str) -> NpyHeader:
+def parse_npy(read: Callable[[int], bytes]) -> NpyHeader:
     """The header at the beginning of a file.
 
     read : gives the next so many bytes, fewer at the file's end.
 
-    The elements of a pickle are refused, and nothing of it is loaded. Raises UsageError.
+    Raises any exception for anything else, such as those of the tokenizer of Python.
     """
     start = read(_MAGIC)
-    try:
-        version = npy.read_magic(io.BytesIO(start))
-        if version not in ((1, 0), (2, 0), (3, 0)):
-            raise ValueError(f"version {version} is unknown")
-        length = read(2 if version == (1, 0) else 4)
-        nbytes = int.from_bytes(length, "little")
-        if nbytes > _LARGEST_NPY_HEADER:
-            raise ValueError(f"a header of {nbytes} bytes is too large")
-        text = read(nbytes)
-        parse = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        if version == (3, 0):
-            # Only the encoding differs, and matters for names of fields alone.
-            text = text.decode("utf-8").encode("latin1")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-            shape, fortran, dtype = parse(io.BytesIO(length + text))
-    except Exception as error:  # of the tokenizer of Python, too
-        raise UsageError(f"{name}: no NPY file: {reason_of(error)[:200]}") from error
-    if dtype.hasobject:
-        raise UsageError(f"{name}: holds Python objects, which are not read")
+    version = npy.read_magic(io.BytesIO(start))
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"version {version} is unknown")
+    length = read(2 if version == (1, 0) else 4)
+    nbytes = int.from_bytes(length, "little")
+    if nbytes > _LARGEST_NPY_HEADER:
+        raise ValueError(f"a header of {nbytes} bytes is too large")
+    text = read(nbytes)
+    parse = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    if version == (3, 0):
+        # Only the encoding differs, and matters for names of fields alone.
+        text = text.decode("utf-8").encode("latin1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+        shape, fortran, dtype = parse(io.BytesIO(length + text))
     size = len(start) + len(length) + len(text)
     return NpyHeader(tuple(map(int, shape)), dtype, "F" if fortran else "C", size)
+
+
+def read_npy_header(read: Callable[[int], bytes], name: str) -> NpyHeader:
+    """As `parse_npy`; the elements of a pickle are refused, and nothing of it is loaded.
+
+    Raises UsageError.
+    """
+    try:
+        header = parse_npy(read)
+    except Exception as error:
+        raise UsageError(f"{name}: no NPY file: {reason_of(error)[:200]}") from error
+    if header.dtype.hasobject:
+        raise UsageError(f"{name}: holds Python objects, which are not read")
+    return header

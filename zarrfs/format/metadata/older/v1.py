@@ -13,8 +13,7 @@ from typing import Any
 
 from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_key import V2Keys
-from zarrfs.format.metadata.documents import V1_ARRAY, V1_ATTRIBUTES
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import V1_ARRAY, V1_ATTRIBUTES, load_json
 from zarrfs.format.metadata.members import Damage, reading
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v2 import layout_and_summary, read_attributes, read_grid

@@ -16,8 +16,13 @@ from zarrfs import bounds
 from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_grid import ChunkGrid, Shape
 from zarrfs.format.chunk_key import V2Keys
-from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP
-from zarrfs.format.metadata.editing.json_text import load_json
+from zarrfs.format.metadata.documents import (
+    V2_ARRAY,
+    V2_ATTRIBUTES,
+    V2_CONSOLIDATED,
+    V2_GROUP,
+    load_json,
+)
 from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import Damage, layout_of, noting, plain, reading

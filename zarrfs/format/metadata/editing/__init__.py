@@ -1,1 +1,0 @@
-"""Changes stored documents in place."""

@@ -1,0 +1,319 @@
+"""Data types, codecs, fill values, chunk keys and units as users type them, as in metadata."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import numpy as np
+
+from zarrfs import bounds
+from zarrfs.format.chunk_key import parse_chunk_keys
+from zarrfs.format.data_type import DataType
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
+from zarrfs.format.metadata.lenient import name_non_finite
+from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
+from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
+
+
+def read_data_type(text: str) -> tuple[Any, str]:
+    """The data type as in v3 metadata, and the byte order that the text requests.
+
+    text : a name of v3 (``uint16``, ``bfloat16``, ``r24``, ``string``), numpy's form in v2
+        metadata (``<u2``, ``>f4``, ``M8[ns]``, ``U10``), or JSON of either.
+
+    Raises ValueError.
+    """
+    if text[:1] in ("{", "["):
+        value = _json(text, "data type is")
+        if isinstance(value, dict):
+            parse_data_type(value)
+            return value, "little"
+        return _of_numpy(numpy_dtype(value))
+    if _known(text):
+        return text, "little"
+    try:
+        dtype = numpy_dtype(text)
+    except ValueError:
+        near = difflib.get_close_matches(text, [*CORE_DATA_TYPES, *DATA_TYPES], n=3, cutoff=0.6)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"unknown data type {text!r}{hint}") from None
+    return _of_numpy(dtype)
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{what} not JSON: {bounds.why_not_json(text, error)}") from error
+
+
+def data_type_names() -> list[str]:
+    """The names that `read_data_type` accepts without a configuration, sorted."""
+    return sorted(name for name in {*CORE_DATA_TYPES, *DATA_TYPES} if _known(name))
+
+
+def _known(name: str) -> bool:
+    try:
+        return find_data_type(name) is not None
+    except ValueError:
+        # The type needs a configuration, which a name alone does not give.
+        return False
+
+
+def _of_numpy(dtype: np.dtype[Any]) -> tuple[Any, str]:
+    stored = {dtype[name].byteorder for name in dtype.names or ()} | {dtype.byteorder}
+    return data_type_json(dtype), "big" if ">" in stored else "little"
+
+
+def data_type_json(dtype: np.dtype[Any]) -> Any:
+    """The data type of ``dtype`` as in v3 metadata, whatever its byte order.
+
+    Raises ValueError for types without a counterpart.
+    """
+    if dtype.names is not None:
+        fields = [{"name": name, "data_type": data_type_json(dtype[name])} for name in dtype.names]
+        return {"name": "struct", "configuration": {"fields": fields}}
+    match dtype.kind:
+        case "M" | "m":
+            unit, scale = np.datetime_data(dtype)
+            name = "numpy.datetime64" if dtype.kind == "M" else "numpy.timedelta64"
+            return {"name": name, "configuration": {"unit": unit, "scale_factor": scale}}
+        case "U" if dtype.itemsize:
+            return _sized("fixed_length_utf32", dtype.itemsize)
+        case "S" if dtype.itemsize:
+            return _sized("null_terminated_bytes", dtype.itemsize)
+        case "V" if dtype.itemsize and dtype.subdtype is None:
+            return f"r{8 * dtype.itemsize}"
+    if dtype.kind in "biufc" and dtype.name in CORE_DATA_TYPES:
+        return dtype.name
+    raise ValueError(f"elements of {dtype} have no data type in Zarr")
+
+
+def _sized(name: str, size: int) -> Any:
+    return {"name": name, "configuration": {"length_bytes": size}}
+
+
+Read = Callable[[str], Any]
+"""Raises ValueError for a text that is no such argument."""
+
+
+def parse_codecs(text: str) -> list[Any]:
+    """Names and objects, in encoding order, for completion by `zarrfs.format.codec_chain`.
+
+    text : JSON (one codec, or a list of them), ``none``, or the short form: ``zstd:3``,
+        ``blosc:lz4,5,shuffle``, ``gzip``, ``crc32c``. In it, commas separate both the codecs and
+        the arguments after a codec's colon. A word that the codec accepts as its next argument is
+        one; any other word is the next codec.
+
+    Raises ValueError.
+    """
+    text = text.strip()
+    if text[:1] in ("[", "{", '"'):
+        value = _json(text, "codecs are")
+        return value if isinstance(value, list) else [value]
+    return [] if text in ("", "none") else _short(text)
+
+
+def _short(text: str) -> list[Any]:
+    chain: list[Any] = []
+    expected: Sequence[tuple[str, Read]] = ()
+    for item in text.split(","):
+        word = item.strip()
+        if chain and ":" not in word and _argument(chain[-1], expected, word):
+            continue
+        name, colon, first = word.partition(":")
+        if not name:
+            raise ValueError(f"codecs {text!r}: a codec has no name")
+        chain.append({"name": name})
+        expected = _ARGUMENTS.get(name, ()) if colon else ()
+        if colon:
+            chain[-1]["configuration"] = {}
+            if first and not _argument(chain[-1], expected, first):
+                raise ValueError(f"codec {name}: {first!r} is none of its arguments")
+    return chain
+
+
+def _argument(codec: dict[str, Any], expected: Sequence[tuple[str, Read]], word: str) -> bool:
+    """Add ``word`` to ``codec`` if it is the codec's next argument; returns whether it is."""
+    if "configuration" not in codec:
+        return False
+    given = codec["configuration"]
+    name, equals, value = word.partition("=")
+    if equals:
+        given[name.strip()] = _any(value)
+        return True
+    if codec["name"] == "transpose":
+        return _axis(given, word)
+    # By position, for the first member that has no value yet.
+    for member, read in expected:
+        if member in given:
+            continue
+        try:
+            given[member] = read(word)
+        except ValueError:
+            return False
+        return True
+    return False
+
+
+def _axis(given: dict[str, Any], word: str) -> bool:
+    if word in ("C", "F") and "order" not in given:
+        given["order"] = word
+        return True
+    if not word.isdigit() or isinstance(given.get("order"), str):
+        return False
+    given.setdefault("order", []).append(int(word))
+    return True
+
+
+def _any(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _one_of(*words: str) -> Read:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return read
+
+
+def _flag(text: str) -> bool:
+    return bool(_one_of("true", "false")(text) == "true")
+
+
+_LEVEL = (("level", int),)
+_ARGUMENTS: Mapping[str, Sequence[tuple[str, Read]]] = {
+    "bytes": (("endian", _one_of("little", "big")),),
+    "gzip": _LEVEL,
+    "zlib": _LEVEL,
+    "bz2": _LEVEL,
+    "zstd": (*_LEVEL, ("checksum", _flag)),
+    "blosc": (
+        ("cname", _one_of("lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy")),
+        ("clevel", int),
+        ("shuffle", _one_of("noshuffle", "shuffle", "bitshuffle")),
+        ("blocksize", int),
+        ("typesize", int),
+    ),
+    "bitround": (("keepbits", int),),
+}
+"""Arguments by position; every codec takes ``name=value`` too."""
+
+
+_TEXT_TYPES = ("string", "fixed_length_utf32")
+
+
+def read_fill(text: str, data_type: DataType) -> Any:
+    """The fill value as in v3 metadata.
+
+    text : JSON, a number, ``nan``, ``-inf``, ``1+2j``, ``0x…`` with the bits of a float, or the
+        text itself for types of text.
+
+    Raises ValueError.
+    """
+    for value in _readings(text, data_type):
+        try:
+            data_type.fill_bytes(value)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        return value
+    raise ValueError(f"{text!r} is not a value of {data_type.name}")
+
+
+def _readings(text: str, data_type: DataType) -> Iterator[Any]:
+    if data_type.name in _TEXT_TYPES:
+        yield text
+        return
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        pass
+    else:
+        if data_type.dtype.kind in "iu" and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if data_type.dtype.kind == "b" and value in (0, 1):
+            value = bool(value)
+        yield [value, 0.0] if data_type.dtype.kind == "c" and not isinstance(value, list) else value
+    if data_type.dtype.kind == "b" and text.lower() in ("true", "false"):
+        yield text.lower() == "true"
+    yield text
+    with suppress(ValueError):
+        yield name_non_finite(float(text))
+    with suppress(ValueError):
+        number = complex(text.replace(" ", ""))
+        yield name_non_finite([number.real, number.imag])
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def default_fill(data_type: DataType) -> Any:
+    """Zero, as in v3 metadata: false, 0, 0.0, the empty text, or a value of zero bytes."""
+    size = data_type.item_size
+    if data_type.name in ("struct", "structured"):
+        return base64.b64encode(bytes(size)).decode()
+    kind = data_type.dtype.kind
+    if kind == "b":
+        return False
+    if kind in "iumM":
+        return 0
+    for value in ([0.0, 0.0], 0.0, "", [0] * min(size, 1 << 16)):
+        try:
+            data_type.fill_bytes(value)
+        except (ValueError, TypeError):
+            continue
+        return value
+    raise ValueError(f"{data_type.name} has no zero: a fill value must be given")
+
+
+_NAMES = ("default", "v2")
+_SEPARATORS = ("/", ".")
+
+
+def read_chunk_keys(text: str, zarr_format: int) -> Any:
+    """The encoding as in v3 metadata; a separator alone means the default keys of the version.
+
+    Raises ValueError.
+    """
+    if text[:1] == "{":
+        value = _json(text, "chunk key encoding is")
+        parse_chunk_keys(value)
+        return value
+    name, separator = (text[:-1], text[-1]) if text[-1:] in _SEPARATORS else (text, "")
+    name = name or ("v2" if zarr_format == 2 else "default")
+    if name not in _NAMES:
+        parse_chunk_keys(name)  # raises for an unknown name, or one that needs arguments
+        return {"name": name}
+    default = "/" if name == "default" else "."
+    return {"name": name, "configuration": {"separator": separator or default}}
+
+
+_UNIT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)?\s*(.*)", re.ASCII)
+
+
+def read_unit(text: str) -> str:
+    """``4nm`` and ``4 nm`` as ``4 nm``, ``1nm`` as ``nm``. Raises ValueError.
+
+    A factor and a base unit: https://google.github.io/tensorstore/schema.html#json-Unit
+    """
+    match = _UNIT.fullmatch(" ".join(text.split()))
+    assert match is not None
+    factor = 1.0 if match[1] is None else float(match[1])
+    if not 0 < factor < math.inf:
+        raise ValueError(f"{text!r} is not a unit: its factor must be above 0")
+    if factor == 1 and match[2]:
+        return match[2]
+    return f"{factor:g} {match[2]}".rstrip()
