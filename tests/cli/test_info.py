@@ -16,7 +16,7 @@ import zarr
 from tests.cli.in_process import in_process
 from tests.conftest import run_zarrfs
 from zarrfs.library.checking import stored_objects
-from zarrfs.library.plot import svg
+from zarrfs.library.plot import colour
 
 
 def info(*arguments: object) -> str:
@@ -242,7 +242,7 @@ def test_a_plot(sharded, tmp_path):
         ("96.00", y) for y in (cells[0]["y"] and float(cells[0]["y"]) + 30 * i for i in range(3))
     ]
     assert len(cells) == 6
-    assert {cell["fill"] for cell in cells[:3]} == {svg.colour(2 / 5)}
+    assert {cell["fill"] for cell in cells[:3]} == {colour(2 / 5)}
 
 
 def test_a_plot_of_a_name_that_is_markup(tmp_path):

@@ -14,7 +14,7 @@ import zarr
 from tests.conftest import run_zarrfs
 from tests.store.conftest import serve_http
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
-from zarrfs.store.base import ANY
+from zarrfs.store.base import ANY, StoreTraits
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.wrappers.overlay import OverlayStore
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -220,3 +220,11 @@ def test_an_overlay_of_a_store_that_is_read_only(tmp_path):
     shutil.rmtree(tmp_path / "s")
     os.mkdir(tmp_path / "s")
     assert bytes(overlay.get("k", limit=9).data) == b"new"
+
+
+def test_an_overlay_of_a_store_that_never_changes_changes(tmp_path):
+    class Immutable(StoreWrapper):
+        traits = StoreTraits(near=False, in_flight=7, immutable=True)
+
+    overlay = OverlayStore(Immutable(_store(tmp_path / "s")), _store(tmp_path / "o"), "s")
+    assert overlay.traits == StoreTraits(near=False, in_flight=7, immutable=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zarrfs.cli.transfer_options import engine_options, source_options
-from zarrfs.counted import counted
+from zarrfs.counted import counted, printable
 from zarrfs.store.redact import shown_url
 
 if TYPE_CHECKING:
@@ -120,10 +120,7 @@ def _text(finding: Finding) -> str:
         parts.append(f"repaired: {finding.repaired}")
     if finding.unrepaired is not None:
         parts.append(f"{'not all' if finding.repaired else 'not'} repaired: {finding.unrepaired}")
-    # Names in a store may contain anything, also control sequences of a terminal.
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in "; ".join(parts)
-    )
+    return printable("; ".join(parts))
 
 
 def _summary(totals: Totals) -> str:

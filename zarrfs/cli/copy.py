@@ -213,8 +213,7 @@ def _array_document(plan: ArrayPlan) -> dict[str, Any]:
 
 
 def _plan_lines(result: CopyResult) -> list[str]:
-    from zarrfs.cli.describe import summary_line
-    from zarrfs.cli.sizes import size_text
+    from zarrfs.cli.sizes import size_text, summary_line
     from zarrfs.counted import printable
 
     lines = []

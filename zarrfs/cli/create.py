@@ -105,7 +105,7 @@ def command(target: str, **given: Any) -> int:
     Exit status: 0 created (or exists, with --exist-ok), 1 not created, 2 wrong usage.
     """
     from zarrfs.array.making.create import IfExists, new_documents
-    from zarrfs.cli.describe import summary_line
+    from zarrfs.cli.sizes import summary_line
     from zarrfs.library.create import CreateOptions, create
 
     if given["overwrite"] and given["exist_ok"]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zarrfs.cli.describe import shape_text, summary_line
-from zarrfs.cli.sizes import exact_size, size_text
+from zarrfs.cli.sizes import exact_size, shape_text, size_text, summary_line
 from zarrfs.cli.storage_options import storage_options
 from zarrfs.counted import counted, printable
 
@@ -85,7 +84,7 @@ def command(
     if plot is None:
         found = info.info(source, options)
     else:
-        from zarrfs.library.plot.figure import CELLS
+        from zarrfs.library.plot import CELLS
 
         kind = _kind(plot)
         found = info.info(source, dataclasses.replace(options, cells=CELLS))
@@ -93,8 +92,6 @@ def command(
     if as_json:
         click.echo(json.dumps(info.as_json(found), indent=2))
         return
-    from zarrfs.cli.info import info_text
-
     encoding = sys.stdout.encoding or "ascii"
     text = info_text(source, found, unicode="utf" in encoding.lower(), picture=plot is None)
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
@@ -108,9 +105,7 @@ def _kind(plot: str) -> str:
 
 
 def _draw(source: str, found: ArrayInfo | GroupInfo, plot: str, kind: str) -> None:
-    from zarrfs.library.plot.figure import figure
-    from zarrfs.library.plot.png import png
-    from zarrfs.library.plot.svg import svg
+    from zarrfs.library.plot import figure, png, svg
     from zarrfs.store.redact import shown_url
 
     drawn = figure(shown_url(source), found)

@@ -63,8 +63,8 @@ def command(
     Exit status: 0 resized, 1 not resized or not all of the rest dropped, 2 wrong usage.
     """
     from zarrfs.array.making.resize import Resize, ResizeConfig
-    from zarrfs.cli.describe import shape_text
     from zarrfs.cli.progress import ProgressLine
+    from zarrfs.cli.sizes import shape_text
     from zarrfs.library.source import find_array, open_source
 
     store = open_source(source, source_options)

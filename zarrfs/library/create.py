@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from zarrfs.array.hierarchy import Hierarchy
@@ -41,11 +42,8 @@ def create(target: str, array: NewArray, options: CreateOptions) -> Created:
     asked for is no array.
     """
     new_documents(array)
-    store = create_store(target, StoreConfig(storage_options=options.storage_options))
-    try:
+    with closing(create_store(target, StoreConfig(options.storage_options))) as store:
         outcome = create_array(store, "", array, options.if_exists, options.deleted)
         metadata = Hierarchy(store).root().metadata
         assert isinstance(metadata, ArrayMetadata)
         return Created(outcome, metadata)
-    finally:
-        store.close()

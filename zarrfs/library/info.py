@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -105,8 +106,7 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
     Raises NodeNotFound where there is no Zarr array or group, and StoreError.
     """
     of = SourceOptions(storage_options=options.storage_options)
-    store = open_store(source, StoreConfig(storage_options=options.storage_options))
-    try:
+    with closing(open_store(source, StoreConfig(options.storage_options))) as store:
         hierarchy = Hierarchy(store)
         node = hierarchy.reach(options.path)
         if isinstance(node.metadata, GroupMetadata):
@@ -115,8 +115,6 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
         if found.metadata is None:
             return found
         return replace(found, facts=gather(found.metadata, facts_around(source, store, node, of)))
-    finally:
-        store.close()
 
 
 def _group(

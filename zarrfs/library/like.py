@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +38,7 @@ def like(path: str, storage_options: Mapping[str, object]) -> NewArray:
 
 
 def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
-    store = open_store(path, StoreConfig(storage_options=storage_options))
-    try:
+    with closing(open_store(path, StoreConfig(storage_options))) as store:
         node = Hierarchy(store).root()
         if not isinstance(node.metadata, ArrayMetadata):
             raise UsageError(f"{path}: {node.problem or 'is a group, not an array'}")
@@ -48,8 +48,6 @@ def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
                 if blob is not None:
                     document = load_json(bytes(blob.data), name)
                     return template(document, path, node.metadata.attributes)
-    finally:
-        store.close()
     # zarrfs creates no array of version 1; its type names are those of version 2.
     return replace(
         template({"zarr_format": 2, "dtype": node.metadata.summary["dtype"]}, path),

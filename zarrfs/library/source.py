@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from zarrfs.array.groups_above import GroupsAbove, groups_above
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.neighbours import read_neighbours
 from zarrfs.array.node_readers import Node, join
-from zarrfs.cache.caches import CacheConfig
+from zarrfs.cache.caches import CacheConfig, Caches
 from zarrfs.errors import (
     StoreListingUnsupported,
     UnsupportedError,
@@ -120,6 +121,14 @@ def open_source(source: str, options: SourceOptions) -> Store:
     except BaseException:
         store.close()
         raise
+
+
+def open_caches(
+    store: Store, options: SourceOptions, *, memory: int | None = None
+) -> closing[Caches]:
+    """A context of caches for reading; ``memory`` in bytes, None: all that the options give."""
+    size = options.memory_bytes if memory is None else memory
+    return closing(Caches(store, options.cache_config(writable=False, memory=size)))
 
 
 def find_array(

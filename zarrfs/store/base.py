@@ -128,6 +128,9 @@ class StoreTraits(NamedTuple):
 class Store(Protocol):
     """Objects below one root.
 
+    A store that derives from this class inherits what needs no way of its own: one object after
+    the other, and no files that killed writers left behind.
+
     url : the name shown to users; never holds credentials.
     local_path : absolute path of the root if the store is a local directory.
     traits : determined anew each time.
@@ -143,7 +146,8 @@ class Store(Protocol):
     def url(self) -> str: ...
 
     @property
-    def local_path(self) -> str | None: ...
+    def local_path(self) -> str | None:
+        return None
 
     @property
     def traits(self) -> StoreTraits: ...
@@ -155,7 +159,8 @@ class Store(Protocol):
     def conditional(self) -> Conditional: ...
 
     @property
-    def trouble(self) -> Mapping[str, Any] | None: ...
+    def trouble(self) -> Mapping[str, Any] | None:
+        return None
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         """The whole object.
@@ -172,7 +177,7 @@ class Store(Protocol):
         fetches as many at once as make it faster. So all of them may be in memory together: ask
         only for as many as there is room for.
         """
-        ...
+        return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         """Several parts of one object, all of the same generation, in the order of ``ranges``.
@@ -187,7 +192,7 @@ class Store(Protocol):
 
         The store may read ahead, as for `get_many`. Errors are returned.
         """
-        ...
+        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         """Size and generation, without the bytes; None if there is no such object."""
@@ -206,7 +211,7 @@ class Store(Protocol):
 
         Streams. None if the store lists one directory at a time only. Raises as `list_dir`.
         """
-        ...
+        return None
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         """Create the object, or replace it, with the concatenation of ``parts``.
@@ -240,7 +245,7 @@ class Store(Protocol):
 
         The store may wait for all of them together until they are durable.
         """
-        ...
+        return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         """Remove the object; durable once it returns. A missing object is no error.
@@ -251,7 +256,7 @@ class Store(Protocol):
 
     def leftovers(self) -> list[str]:
         """The paths that `remove_leftovers` would remove now."""
-        ...
+        return []
 
     def remove_leftovers(self) -> list[str]:
         """Remove the files that killed writers left behind, never those of a running writer.
@@ -259,18 +264,18 @@ class Store(Protocol):
         Returns the removed paths, relative to the root. Cheap if there are none. Needed only to
         free space: leftovers disturb no reader and no writer.
         """
-        ...
+        return []
 
     def free_space(self) -> tuple[int, int] | None:
         """``(total, free)`` in bytes of the medium that holds the store; None if unknown."""
-        ...
+        return None
 
     def give_up(self) -> None:
         """Fail all calls that wait for the store, and all later calls.
 
         For a process that has no time left to wait. A local store continues to work.
         """
-        ...
+        return
 
     def close(self) -> None:
         """Release connections and threads. Idempotent."""

@@ -52,13 +52,11 @@ def names_of(sources: Sequence[str], name_of: Callable[[str], str]) -> list[str]
     return names
 
 
-class JoinedStores:
+class JoinedStores(Store):
     """The objects of each store below its name, with the interface of `Store`.
 
     The root is a group that no store has. Its document cannot be changed.
     """
-
-    local_path = None
 
     def __init__(self, stores: Mapping[str, Store]) -> None:
         self._stores = dict(stores)

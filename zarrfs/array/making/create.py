@@ -21,10 +21,9 @@ from zarrfs.errors import (
     StoreReadOnly,
     UsageError,
 )
+from zarrfs.format.making.array_documents import documents_v2, documents_v3
 from zarrfs.format.making.array_template import template, with_defaults
 from zarrfs.format.making.new_array import NewArray
-from zarrfs.format.making.new_array_v2 import documents_v2
-from zarrfs.format.making.new_array_v3 import documents_v3
 from zarrfs.format.making.usual_choice import with_usual
 from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE, load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata

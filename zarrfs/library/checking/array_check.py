@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import product
 from threading import BoundedSemaphore
@@ -13,7 +14,6 @@ from zarrfs.array.array import Array
 from zarrfs.array.making.stored_keys import keys_below
 from zarrfs.array.node_readers import Node, join
 from zarrfs.array.shards.shard_salvage import salvage_shard
-from zarrfs.cache.caches import Caches
 from zarrfs.errors import (
     DecodeError,
     StoreConflict,
@@ -34,7 +34,7 @@ from zarrfs.library.checking.lost_chunks import (
     remember,
     still_lost,
 )
-from zarrfs.library.source import SourceOptions, find_array, open_source
+from zarrfs.library.source import SourceOptions, find_array, open_caches, open_source
 from zarrfs.memory.budget import MemoryBudget
 
 # Share of the memory for a batch of inner chunks.
@@ -278,18 +278,15 @@ class CheckedObjects(NamedTuple):
 def check_objects(task: CheckTask) -> CheckedObjects:
     """Read the objects of a task. Opens everything anew, so that nothing stays in a worker."""
     options = replace(task.options, consolidated="never")
-    store = open_source(task.source, options)
-    try:
+    findings: list[Finding] = []
+    counts: list[tuple[int, int]] = []
+    with closing(open_source(task.source, options)) as store:
         node, metadata = find_array(store, task.path, options)
         if metadata.fingerprint != task.fingerprint:
             raise StoreConflict(task.path, "was changed by another program while it was checked")
-        caches = Caches(store, options.cache_config(writable=False, memory=options.memory_bytes))
-        try:
-            array = caches.open(task.path, metadata).array
-            findings: list[Finding] = []
-            counts: list[tuple[int, int]] = []
+        with open_caches(store, options) as caches:
             check = ArrayCheck(
-                array,
+                caches.open(task.path, metadata).array,
                 node,
                 caches.budget,
                 repair=False,
@@ -297,9 +294,5 @@ def check_objects(task: CheckTask) -> CheckedObjects:
                 checked=lambda chunks, unverified: counts.append((chunks, unverified)),
             )
             check.run(task.indices, caches.pool, caches.loaders)
-        finally:
-            caches.close()
-    finally:
-        store.close()
     chunks, unverified = (sum(each) for each in zip((0, 0), *counts, strict=True))
     return CheckedObjects(findings, len(counts), chunks, unverified)

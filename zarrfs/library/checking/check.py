@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -40,7 +41,7 @@ from zarrfs.library.checking.array_check import ArrayCheck, CheckTask, check_obj
 from zarrfs.library.checking.consolidated import ConsolidatedList
 from zarrfs.library.checking.findings import Finding, Totals
 from zarrfs.library.engine import Engine, EngineConfig, engine, for_workers, run
-from zarrfs.library.source import SourceOptions, open_source, source_name
+from zarrfs.library.source import SourceOptions, open_caches, open_source, source_name
 from zarrfs.store.base import Store
 
 # Decoded bytes, and number, of the objects of a task that is sent to a worker.
@@ -87,17 +88,11 @@ def check_source(source: str, config: CheckConfig) -> Totals:
 def _checked(
     source: str, options: SourceOptions, config: CheckConfig, workers: Engine | None
 ) -> Totals:
-    store = open_source(source, options)
-    try:
+    with closing(open_source(source, options)) as store:
         if config.repair and (reason := store.read_only) is not None:
             raise StoreReadOnly(store.url, reason)
-        caches = Caches(store, options.cache_config(writable=False, memory=options.memory_bytes))
-        try:
+        with open_caches(store, options) as caches:
             return _Check(store, caches, config, source, options, workers).run()
-        finally:
-            caches.close()
-    finally:
-        store.close()
 
 
 class _Check:

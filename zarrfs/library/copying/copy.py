@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -207,10 +207,8 @@ class _Work:
         whole = Copied()
         for array, copy, _ in arrays:
             boxes = BoxCopy(self._caches, self._source, array.source, self._target, copy)
-            try:
+            with closing(boxes):
                 whole = whole.together(self._copy(copy, boxes))
-            finally:
-                boxes.close()
         self._record.write()
         if self._failed:
             parts = f"{counted(len(self._failed), 'part')} could not be copied"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from functools import reduce
 
 from zarrfs.cache.caches import Caches
 from zarrfs.library.copying.array_copy import Copied, CopyTask
 from zarrfs.library.copying.boxes import AT_ONCE, BoxCopy
-from zarrfs.library.source import SourceOptions, find_array, open_source
+from zarrfs.library.source import SourceOptions, find_array, open_caches, open_source
 from zarrfs.store.base import Store
 from zarrfs.store.open import open_store, synced
 
@@ -41,11 +40,5 @@ def open_target(target: str, options: SourceOptions) -> Store:
     return open_store(target, options.store_config()._replace(durable=False))
 
 
-@contextmanager
-def caches_of(source: Store, options: SourceOptions) -> Iterator[Caches]:
-    memory = options.memory_bytes // _SHARE
-    caches = Caches(source, options.cache_config(writable=False, memory=memory))
-    try:
-        yield caches
-    finally:
-        caches.close()
+def caches_of(source: Store, options: SourceOptions) -> closing[Caches]:
+    return open_caches(source, options, memory=options.memory_bytes // _SHARE)

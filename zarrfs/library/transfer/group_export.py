@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -14,7 +15,7 @@ from zarrfs.cache.caches import Caches
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError, NodeNotFound, UnsupportedError, UsageError
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.library.source import facts_around, hierarchy_of, open_source
+from zarrfs.library.source import facts_around, hierarchy_of, open_caches, open_source
 from zarrfs.library.transfer.output_file import output
 from zarrfs.library.transfer.transfer import TransferConfig
 from zarrfs.store.base import Store
@@ -56,22 +57,16 @@ def export_group(
     Returns the bytes written. Raises ZarrfsError: UsageError for an array, UnsupportedError for a
     group that the format cannot represent, and the others of `export_array`.
     """
-    store = open_source(source, config.source)
-    try:
+    with closing(open_source(source, config.source)) as store:
         node = hierarchy_of(store, config.source).reach(config.path)
         if not isinstance(node.metadata, GroupMetadata):
             raise UsageError(f"{join(store.url, node.path)} is not a group, which {name} needs")
         memory = config.source.memory_bytes - (_AHEAD + 1) * _PIECE
-        caches = Caches(store, config.source.cache_config(writable=False, memory=memory))
-        try:
+        with open_caches(store, config.source, memory=memory) as caches:
             form, arrays = _form(source, store, node, name, config, caches)
             identity = {"source": join(store.url, node.path), "file": name, "size": form.size}
             write_view(view_of(form, arrays, caches), target, identity, config, overwrite=overwrite)
             return form.size
-        finally:
-            caches.close()
-    finally:
-        store.close()
 
 
 Arrays = dict[str, tuple[CachedArray, ArrayMetadata]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from zarrfs.cache.caches import CacheConfig, Caches
+from zarrfs.cache.caches import Caches
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
@@ -138,8 +138,7 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
     """Raises ZarrfsError. Changes must be flushed before the end."""
     total = config.source.memory_bytes
     memory = total // 4
-    store = open_source(source, config.source)
-    try:
+    with closing(open_source(source, config.source)) as store:
         node, metadata = find_array(store, config.path, config.source, writable=writable)
         if not metadata.layout.data_type.fixed_size:
             raise UnsupportedError(
@@ -147,16 +146,10 @@ def opened(source: str, config: TransferConfig, *, writable: bool) -> Iterator[O
             )
         region = parse_region(config.region, metadata.shape)
         around = facts_around(source, store, node, config.source)
-        caches = Caches(store, _cache_config(config, total - memory, writable=writable))
-        try:
+        # A chunk that is new in part is complete soon; storing it earlier would be wasted.
+        cache_config = config.source.cache_config(
+            writable=writable, memory=total - memory, flush_delay=float("inf")
+        )
+        with closing(Caches(store, cache_config)) as caches:
             array = caches.open(node.path, metadata)
             yield Opened(store, caches, array, metadata, region, memory, node.path, around)
-        finally:
-            caches.close()
-    finally:
-        store.close()
-
-
-def _cache_config(config: TransferConfig, memory: int, *, writable: bool) -> CacheConfig:
-    # A chunk that is new in part is complete soon; storing it earlier would be wasted.
-    return config.source.cache_config(writable=writable, memory=memory, flush_delay=float("inf"))

@@ -32,6 +32,7 @@ from zarrfs.store.base import (
     ObjectInfo,
     Put,
     Steps,
+    Store,
     StoreTraits,
     get_one_by_one,
 )
@@ -71,7 +72,7 @@ class _Opened(NamedTuple):
 _MISSING = ObjectInfo(0, None, ())
 
 
-class LocalStore:
+class LocalStore(Store):
     """The objects are the regular files below ``root``.
 
     root : a directory. It is opened once, and again by its path if it is deleted.
@@ -118,10 +119,6 @@ class LocalStore:
     @property
     def conditional(self) -> Conditional:
         return self._writer.conditional
-
-    @property
-    def trouble(self) -> None:
-        return None
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         def whole(fd: int, info: ObjectInfo) -> Blob | None:
@@ -247,9 +244,6 @@ class LocalStore:
         finally:
             os.close(fd)
 
-    def list_all(self, prefix: str) -> None:
-        return None
-
     def list_dir(self, prefix: str) -> Iterator[str]:
         """See `Store.list_dir`; errors come with the first name.
 
@@ -306,9 +300,6 @@ class LocalStore:
         except OSError:
             return None
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
-
-    def give_up(self) -> None:
-        pass
 
     def close(self) -> None:
         if self._openers is not None:

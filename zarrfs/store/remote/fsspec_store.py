@@ -32,11 +32,10 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
-    Steps,
+    Store,
     StoreTraits,
     check_key,
     get_one_by_one,
-    get_step_by_step,
     put_side_by_side,
 )
 from zarrfs.store.redact import Redactor, shown_url
@@ -61,7 +60,7 @@ _DEFAULT = RequestConfig()
 _NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
-class FsspecStore:
+class FsspecStore(Store):
     """Objects below ``url``.
 
     url : any fsspec URL, also a chained one (``zip://…::s3://…``), or a link to a snapshot of an
@@ -107,10 +106,6 @@ class FsspecStore:
         return self._url
 
     @property
-    def local_path(self) -> str | None:
-        return None
-
-    @property
     def traits(self) -> StoreTraits:
         reader = self._reader
         in_flight = self._config.concurrency
@@ -121,10 +116,6 @@ class FsspecStore:
     @property
     def read_only(self) -> str | None:
         return self._writer if isinstance(self._writer, str) else None
-
-    @property
-    def trouble(self) -> None:
-        return None
 
     @property
     def conditional(self) -> Conditional:
@@ -168,9 +159,6 @@ class FsspecStore:
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         path = self._path(key)
         return self._ask(key, path, lambda: self._reader.get_ranges(path, ranges))
-
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         path = self._path(key)
@@ -245,19 +233,6 @@ class FsspecStore:
                 raise StoreConflict(key, _CHANGED) from None
 
         self._ask(key, path, delete, writes=True)
-
-    def leftovers(self) -> list[str]:
-        return []
-
-    def remove_leftovers(self) -> list[str]:
-        """See `Store.remove_leftovers`; a remote store has none that could be identified."""
-        return []
-
-    def free_space(self) -> tuple[int, int] | None:
-        return None
-
-    def give_up(self) -> None:
-        pass
 
     def close(self) -> None:
         if not self._closed:

@@ -1,4 +1,4 @@
-"""Reads from any fsspec file system, through its public interface alone.
+"""Reads from and writes to fsspec file systems, through their public interface alone.
 
 Such a file system does not report the state of the object that it read, so the reader describes the
 object before and after: three requests instead of the one of a `RangedReader`.
@@ -7,6 +7,9 @@ object before and after: three requests instead of the one of a `RangedReader`.
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -16,12 +19,14 @@ from numbers import Integral
 from typing import Any
 
 from zarrfs.foreign import FSSPEC_CAT_FILE
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo
+from zarrfs.store.base import ANY, Blob, ByteRange, Conditional, Data, Expected, ObjectInfo
+from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.ranges.assemble import Piece, cut
 from zarrfs.store.remote.ranges.repeats import Repeats
 from zarrfs.store.remote.requests import (
     BrokenReply,
+    NotAsExpected,
     ObjectChanged,
     RequestConfig,
     TooLarge,
@@ -229,3 +234,56 @@ def _nanoseconds(when: object) -> int | None:
         # A float is exact to some 200 ns today, so whole microseconds are exact.
         return round(when * 1_000_000) * 1_000
     return None
+
+
+class PlainWriter:
+    """A `Writer` on an fsspec file system; paths are those of the file system.
+
+    Only for file systems whose ``pipe_file`` replaces an object in one step.
+    """
+
+    conditional = Conditional.CHECKED
+
+    def __init__(self, filesystem: Any, reader: PlainReader) -> None:
+        self._filesystem = filesystem
+        self._reader = reader
+        self._locks = ObjectLocks()
+
+    def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
+        data = b"".join(parts)
+        with self._locks.of(path):
+            self._check(path, expected)
+            self._filesystem.pipe_file(path, data)
+            return self._describe(path, data)
+
+    def delete(self, path: str, expected: Expected) -> None:
+        with self._locks.of(path), contextlib.suppress(FileNotFoundError):
+            if expected is not ANY and self._reader.info(path).generation != expected:
+                raise NotAsExpected
+            self._filesystem.rm_file(path)
+
+    def _check(self, path: str, expected: Expected) -> None:
+        if expected is ANY:
+            return
+        generation = None
+        with contextlib.suppress(FileNotFoundError):
+            generation = self._reader.info(path).generation
+        if generation != expected:
+            raise NotAsExpected
+
+    def _describe(self, path: str, data: bytes) -> ObjectInfo:
+        """The object just put; its generation equals no other if a writer has replaced it since."""
+        try:
+            details = self._filesystem.info(path)
+            if (digest := details.get("md5Hash")) and digest == _md5(data):  # Google's
+                return describe(details)[0]
+            blob = self._reader.get(path, len(data))
+            if blob.data == data:
+                return blob.info
+        except (FileNotFoundError, TooLarge):
+            pass
+        return ObjectInfo(len(data), None, ("replaced since", object()))
+
+
+def _md5(data: bytes) -> str:
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()

@@ -19,8 +19,7 @@ from zarrfs.store.remote.clouds.cloud_service import CloudService, CloudWriter
 from zarrfs.store.remote.filesystems import check_no_archive, inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.icechunk.links import Link, link_of
-from zarrfs.store.remote.plain_reader import PlainReader
-from zarrfs.store.remote.plain_writer import PlainWriter
+from zarrfs.store.remote.plain_reader import PlainReader, PlainWriter
 from zarrfs.store.remote.ranges.ranged_reader import RangedReader
 from zarrfs.store.remote.requests import Reader, RequestConfig, Writer
 from zarrfs.store.remote.s3.s3_service import S3Service

@@ -27,9 +27,8 @@ from zarrfs.store.base import (
     Expected,
     Generation,
     ObjectInfo,
-    Put,
     Store,
-    put_one_by_one,
+    StoreTraits,
 )
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -81,16 +80,17 @@ class OverlayStore(StoreWrapper):
         return None
 
     @property
+    def traits(self) -> StoreTraits:
+        # Its objects change, whatever the store says.
+        return self._inner.traits._replace(immutable=False)
+
+    @property
     def read_only(self) -> str | None:
         return self._upper.read_only
 
     @property
     def conditional(self) -> Conditional:
         return self._upper.conditional
-
-    @property
-    def immutable(self) -> bool:
-        return False
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._find(key, lambda store, at: store.get(at, limit=limit))
@@ -132,9 +132,6 @@ class OverlayStore(StoreWrapper):
             except StoreConflict:
                 continue
         raise StoreConflict(key, "keeps changing while it is written")
-
-    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         mine = self._upper.info(_CHANGED + key)

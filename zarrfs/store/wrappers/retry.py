@@ -23,7 +23,7 @@ from zarrfs.store.base import (
     Store,
     put_side_by_side,
 )
-from zarrfs.store.local.writing.orphaned_writes import OrphanedWrites
+from zarrfs.store.object_locks import OrphanedWrites
 from zarrfs.store.workers import NoProgress, TooManyAbandoned, Workers, WorkersClosed
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from zarrfs.errors import StoreError
 from zarrfs.store.base import (
     Blob,
     ByteRange,
@@ -13,19 +12,17 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
-    Put,
-    Steps,
     Store,
     StoreTraits,
-    get_one_by_one,
-    get_step_by_step,
-    put_one_by_one,
     real_key,
 )
 
 
-class StoreWrapper:
-    """Passes every call on to ``inner``, with the interface of `Store`."""
+class StoreWrapper(Store):
+    """Passes every call on to ``inner``.
+
+    Calls for several objects become calls for one each, which wrappers override.
+    """
 
     def __init__(self, inner: Store) -> None:
         self._inner = inner
@@ -57,16 +54,8 @@ class StoreWrapper:
     def get(self, key: str, *, limit: int) -> Blob | None:
         return self._inner.get(key, limit=limit)
 
-    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        # Through `get`, which wrappers override.
-        return get_one_by_one(self, keys, limit)
-
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._inner.get_ranges(key, ranges)
-
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        # Through `get_ranges`, which wrappers override.
-        return get_step_by_step(self, wanted)
 
     def real_key(self, key: str) -> str:
         """See `KnowsLinks`."""
@@ -83,10 +72,6 @@ class StoreWrapper:
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         return self._inner.put(key, parts, expected=expected)
-
-    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        # Through `put`, which wrappers override.
-        return put_one_by_one(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         self._inner.delete(key, expected=expected)

@@ -15,7 +15,7 @@ import numpy as np
 
 from zarrfs import bounds
 from zarrfs.format.data_type import DataType, from_big_words
-from zarrfs.format.metadata.spelled_fill import plain_fill
+from zarrfs.format.metadata.lenient import plain_fill
 
 _TYPE = re.compile(r"[<>|=]?[?biufcmMSUVO]\d*(\[\d*[A-Za-zμ]+\])?", re.ASCII)
 

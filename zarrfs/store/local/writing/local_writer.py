@@ -27,11 +27,16 @@ from zarrfs.errors import (
     StoreTimeout,
 )
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put
-from zarrfs.store.local.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
+from zarrfs.store.local.local_directories import (
+    LocalDirectories,
+    OpenDirectories,
+    OpenDirectory,
+    locked,
+    locks_work,
+)
 from zarrfs.store.local.local_errors import crosses_devices
 from zarrfs.store.local.local_root import LocalRoot, encode, is_too_long, object_info
 from zarrfs.store.local.scratch import Scratch, Temporary, is_reserved
-from zarrfs.store.local.writing.directory_lock import locked, locks_work
 from zarrfs.store.local.writing.write_out import begin_to_write_out
 from zarrfs.store.write_parts import write_parts
 

@@ -1,22 +1,28 @@
-"""The names in an archive as a tree, within a memory limit."""
+"""The members of an archive as a tree, within a memory limit."""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from zarrfs import bounds
+from zarrfs.store.remote.archives.container import RangedFile, SharedFile
 
 _T = TypeVar("_T")
 
 
-class Contents(Generic[_T]):
-    """Files by path, and the names in each directory.
+class Members(Generic[_T]):
+    """Files by path, and the names in each directory, as a file system of fsspec has them.
 
     A name that leads out of the archive, or to its root, is left out. If several files have one
     name, the last one counts, as in any reader of archives.
+
+    file : holds the archive; closed with this object.
     """
 
-    def __init__(self) -> None:
+    async_impl = False
+
+    def __init__(self, file: RangedFile | SharedFile) -> None:
+        self._file = file
         self._files: dict[str, _T] = {}
         self._directories: dict[str, dict[str, None]] = {"": {}}
         self._taken = 0
@@ -44,13 +50,29 @@ class Contents(Generic[_T]):
             raise FileNotFoundError(path)
         return found
 
-    def names(self, path: str) -> list[str]:
-        """Sorted names; those of directories end with a slash. Raises FileNotFoundError."""
-        if path not in self._directories:
-            raise FileNotFoundError(path)
-        prefix = f"{path}/" if path else ""
-        found = self._directories[path]
-        return sorted(f"{name}/" if prefix + name in self._directories else name for name in found)
+    def describe(self, file: _T) -> dict[str, Any]:
+        """The size of a file, and what differs if it is another one."""
+        raise NotImplementedError
+
+    def info(self, path: str) -> dict[str, Any]:
+        """Raises FileNotFoundError."""
+        if (file := self.find(path.strip("/"))) is None:
+            return {"name": path, "type": "directory", "size": 0}
+        return {"name": path, "type": "file", **self.describe(file)}
+
+    def ls(self, path: str, *, detail: bool = True) -> list[dict[str, Any]]:
+        """By name. Raises FileNotFoundError."""
+        parent = path.strip("/")
+        if parent not in self._directories:
+            raise FileNotFoundError(parent)
+        paths = [f"{parent}/{name}".lstrip("/") for name in sorted(self._directories[parent])]
+        return [
+            {"name": each, "type": "directory" if each in self._directories else "file"}
+            for each in paths
+        ]
+
+    def close(self) -> None:
+        self._file.close()
 
     def _make(self, path: str) -> dict[str, None]:
         """The names in the directory; makes it and its parents if they are missing."""

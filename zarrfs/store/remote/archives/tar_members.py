@@ -1,4 +1,4 @@
-"""Members of a tar file, compressed or not, with the interface of an fsspec file system.
+"""Members of a tar file, compressed or not.
 
 https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 import tarfile
 from typing import Any, NamedTuple
 
-from zarrfs.store.remote.archives.container import RangedFile, SharedFile
-from zarrfs.store.remote.archives.contents import Contents
+from zarrfs.store.remote.archives.container import RangedFile, SharedFile, WatchedFile
+from zarrfs.store.remote.archives.contents import Members
 from zarrfs.store.remote.archives.damage import lasting
-from zarrfs.store.remote.archives.watched_file import WatchedFile
 from zarrfs.store.remote.requests import BadReply
 
 _LARGEST_HEADER = 1 << 20  # bytes of a long name or of an extended header
@@ -28,7 +27,7 @@ class _Member(NamedTuple):
     refused: str | None = None
 
 
-class TarMembers:
+class TarMembers(Members[_Member]):
     """Reads members by path.
 
     file : open for reading, not compressed any more; closed with this object.
@@ -37,12 +36,9 @@ class TarMembers:
     Raises `tarfile.TarError` and OutOfBoundsError.
     """
 
-    async_impl = False
-
     def __init__(self, file: RangedFile | SharedFile, furthest: int | None) -> None:
-        self._file = file
+        super().__init__(file)
         watched = WatchedFile(file, largest=_LARGEST_HEADER, furthest=furthest)
-        self._contents: Contents[_Member] = Contents()
         with tarfile.TarFile(fileobj=watched) as archive:  # type: ignore[arg-type]
             offset = -1
             while (found := archive.next()) is not None:
@@ -50,60 +46,45 @@ class TarMembers:
                 if found.offset <= offset:
                     raise BadReply("the archive has a member of negative size")
                 offset = found.offset
-                self._add(found)
+                self._add_member(found)
                 # tarfile would keep them all.
                 archive.members.clear()  # type: ignore[attr-defined]
 
-    def _add(self, found: tarfile.TarInfo) -> None:
+    def _add_member(self, found: tarfile.TarInfo) -> None:
         if found.isdir():
-            self._contents.add(found.name, None)
+            self.add(found.name, None)
         elif found.issparse():
             member = _Member(0, 0, "is a sparse file of a tar file, which is not served")
-            self._contents.add(found.name, member)
+            self.add(found.name, member)
         elif found.isreg():
-            self._contents.add(found.name, _Member(found.offset_data, found.size))
+            self.add(found.name, _Member(found.offset_data, found.size))
         elif found.islnk() and (target := self._linked(found.linkname)) is not None:
             # A hard link names an earlier file.
-            self._contents.add(found.name, target)
+            self.add(found.name, target)
         elif found.islnk() or found.issym():
             member = _Member(0, 0, "is a link of a tar file, which is not followed")
-            self._contents.add(found.name, member)
+            self.add(found.name, member)
 
     def _linked(self, name: str) -> _Member | None:
         try:
-            return self._contents.find("/".join(p for p in name.split("/") if p not in ("", ".")))
+            return super().find("/".join(p for p in name.split("/") if p not in ("", ".")))
         except FileNotFoundError:
             return None
 
-    def _find(self, path: str) -> _Member | None:
-        member = self._contents.find(path.strip("/"))
+    def find(self, path: str) -> _Member | None:
+        """Raises BadReply for a member that is not served."""
+        member = super().find(path)
         if member is not None and member.refused is not None:
             raise BadReply(member.refused)
         return member
 
-    def info(self, path: str) -> dict[str, Any]:
-        member = self._find(path)
-        if member is None:
-            return {"name": path, "type": "directory", "size": 0}
-        return {"name": path, "type": "file", "size": member.size, "uid": member.start}
-
-    def ls(self, path: str, *, detail: bool = True) -> list[dict[str, Any]]:
-        parent = path.strip("/")
-        return [
-            {
-                "name": f"{parent}/{name.rstrip('/')}".lstrip("/"),
-                "type": "directory" if name.endswith("/") else "file",
-            }
-            for name in self._contents.names(parent)
-        ]
+    def describe(self, file: _Member) -> dict[str, Any]:
+        return {"size": file.size, "uid": file.start}
 
     def cat_file(self, path: str, start: int, end: int) -> bytes:
-        if (member := self._find(path)) is None:
+        if (member := self.find(path.strip("/"))) is None:
             raise IsADirectoryError(path)
         with lasting():
             return bytes(
                 self._file.read_at(member.start + start, member.start + min(end, member.size))
             )
-
-    def close(self) -> None:
-        self._file.close()

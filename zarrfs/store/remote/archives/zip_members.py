@@ -1,34 +1,24 @@
-"""Members of a zip file, with the interface of an fsspec file system.
+"""Members of a zip file.
 
 https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 """
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from zarrfs import bounds
-from zarrfs.store.remote.archives.container import RangedFile, SharedFile
-from zarrfs.store.remote.archives.contents import Contents
+from zarrfs.store.remote.archives.container import RangedFile, SharedFile, WatchedFile
+from zarrfs.store.remote.archives.contents import Members
 from zarrfs.store.remote.archives.damage import lasting
-from zarrfs.store.remote.archives.watched_file import WatchedFile
-from zarrfs.store.remote.archives.zip_streams import (
-    bz2_stream,
-    deflate_stream,
-    lzma_stream,
-    read_between,
-)
 from zarrfs.store.remote.requests import BadReply
 
-_STREAMS = {
-    zipfile.ZIP_DEFLATED: deflate_stream,
-    zipfile.ZIP_BZIP2: bz2_stream,
-    zipfile.ZIP_LZMA: lzma_stream,
-}
 _DIRECTORY_ENTRY = b"PK\1\2"
 _ENTRY_SIZE = 46
 _HEADER, _HEADER_SIZE = b"PK\3\4", 30
@@ -39,7 +29,7 @@ _LENGTHS = struct.Struct("<3H")
 _LENGTHS_AT = 28
 
 
-class ZipMembers:
+class ZipMembers(Members[zipfile.ZipInfo]):
     """Reads members by path: a whole one, as it is stored, with one request.
 
     file : open for reading; closed with this object.
@@ -47,36 +37,20 @@ class ZipMembers:
     Raises `zipfile.BadZipFile` and OutOfBoundsError.
     """
 
-    async_impl = False
-
     def __init__(self, file: RangedFile | SharedFile) -> None:
+        super().__init__(file)
         members = _members(file)
-        self._file = file
         # Where the bytes of a member begin, by the place of its header.
         self._begins: dict[int, int] = {}
-        self._contents: Contents[zipfile.ZipInfo] = Contents()
         _check_overlaps(members)
         for member in members:
-            self._contents.add(member.filename, None if member.is_dir() else member)
+            self.add(member.filename, None if member.is_dir() else member)
 
-    def info(self, path: str) -> dict[str, Any]:
-        member = self._contents.find(path.strip("/"))
-        if member is None:
-            return {"name": path, "type": "directory", "size": 0}
-        return {"name": path, "type": "file", "size": member.file_size, "CRC": member.CRC}
-
-    def ls(self, path: str, *, detail: bool = True) -> list[dict[str, Any]]:
-        parent = path.strip("/")
-        return [
-            {
-                "name": f"{parent}/{name.rstrip('/')}".lstrip("/"),
-                "type": "directory" if name.endswith("/") else "file",
-            }
-            for name in self._contents.names(parent)
-        ]
+    def describe(self, file: zipfile.ZipInfo) -> dict[str, Any]:
+        return {"size": file.file_size, "CRC": file.CRC}
 
     def cat_file(self, path: str, start: int, end: int) -> bytes:
-        member = self._contents.find(path.strip("/"))
+        member = self.find(path.strip("/"))
         if member is None:
             raise IsADirectoryError(path)
         if member.flag_bits & _ENCRYPTED:
@@ -116,9 +90,6 @@ class ZipMembers:
         if not start and header + stop <= len(found):
             return found[header : header + stop]
         return self._file.read_at(begin + start, begin + stop)
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def member_names(path: str) -> list[str]:
@@ -172,3 +143,103 @@ def _check_overlaps(members: list[zipfile.ZipInfo]) -> None:
             raise bounds.OutOfBoundsError(f"{bounds.shown(member.filename)}: overlaps another")
         last = member.header_offset
         end = max(end, member.header_offset + member.compress_size)
+
+
+Stream = Callable[[int], bytes]
+"""Returns at most that many of the next decompressed bytes; none at the end."""
+
+_STEP = 1 << 20
+# The largest dictionary of the presets of LZMA.
+_LARGEST_DICTIONARY = 64 << 20
+_LZMA_HEADER = struct.Struct("<BBHBI")
+
+
+class Source(Protocol):
+    """The compressed bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def deflate_stream(file: Source) -> Stream:
+    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+    left = b""
+
+    def read(most: int) -> bytes:
+        nonlocal left
+        while not inflate.eof:
+            left = left or file.read(_STEP)
+            ended = not left
+            data = inflate.decompress(left, most)
+            left = inflate.unconsumed_tail
+            if data or ended:
+                return data
+        return b""
+
+    return read
+
+
+def bz2_stream(file: Source) -> Stream:
+    return _stream(file, bz2.BZ2Decompressor())
+
+
+def lzma_stream(file: Source) -> Stream:
+    """Raises LZMAError, OutOfBoundsError.
+
+    https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, section 5.8
+    """
+    header = file.read(_LZMA_HEADER.size)
+    if len(header) < _LZMA_HEADER.size:
+        raise EOFError
+    _, _, size, packed, dictionary = _LZMA_HEADER.unpack(header)
+    rest, lc = divmod(packed, 9)
+    pb, lp = divmod(rest, 5)
+    if size != 5 or pb > 4:
+        raise lzma.LZMAError("the properties of the LZMA stream are invalid")
+    if dictionary > _LARGEST_DICTIONARY:
+        raise bounds.OutOfBoundsError(
+            f"its LZMA stream needs {dictionary} bytes for its dictionary, "
+            f"at most {_LARGEST_DICTIONARY} are allowed"
+        )
+    chain = [{"id": lzma.FILTER_LZMA1, "dict_size": dictionary, "lc": lc, "lp": lp, "pb": pb}]
+    return _stream(file, lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=chain))
+
+
+def read_between(stream: Stream, start: int, end: int, member: zipfile.ZipInfo) -> bytes:
+    """The decompressed bytes from ``start`` to ``end``. All of them are held against the checksum.
+
+    Raises BadZipFile, and what the stream raises.
+    """
+    parts = []
+    at = 0
+    while at < end:
+        # Bytes before the start are decompressed and dropped.
+        wanted = start - at if at < start else end - at
+        if not (part := stream(min(wanted, _STEP))):
+            raise EOFError
+        if at >= start:
+            parts.append(part)
+        at += len(part)
+    data = b"".join(parts)
+    whole = start <= 0 and end == member.file_size
+    if whole and (zlib.crc32(data) != member.CRC or stream(1)):
+        raise zipfile.BadZipFile(f"the checksum of {bounds.shown(member.filename)} is wrong")
+    return data
+
+
+def _stream(file: Source, decompressor: Any) -> Stream:
+    def read(most: int) -> bytes:
+        while not decompressor.eof:
+            more = file.read(_STEP) if decompressor.needs_input else b""
+            data: bytes = decompressor.decompress(more, most)
+            if data or (decompressor.needs_input and not more):
+                return data
+        return b""
+
+    return read
+
+
+_STREAMS = {
+    zipfile.ZIP_DEFLATED: deflate_stream,
+    zipfile.ZIP_BZIP2: bz2_stream,
+    zipfile.ZIP_LZMA: lzma_stream,
+}

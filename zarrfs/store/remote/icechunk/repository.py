@@ -1,17 +1,20 @@
-"""Finds a snapshot of a repository: on this machine, or in a bucket of S3."""
+"""Finds a snapshot of a repository, and converts the exceptions of ``icechunk``.
+
+These have the kind of a failure only in their text.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fsspec.asyn import get_loop
 
-from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError, to_install
+from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError, reason_of, to_install
 from zarrfs.store.remote.filesystems import open_filesystem
-from zarrfs.store.remote.icechunk.failures import failure, first_line, is_panic
 from zarrfs.store.remote.icechunk.links import Link, Version
 from zarrfs.store.remote.icechunk.metadata_files import (
     Files,
@@ -20,12 +23,13 @@ from zarrfs.store.remote.icechunk.metadata_files import (
     RemoteFiles,
 )
 from zarrfs.store.remote.ranges.ranged_reader import RangedReader
-from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.remote.requests import RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_obstore import bucket_settings
 from zarrfs.store.remote.s3.s3_service import S3Service
 
 if TYPE_CHECKING:
     import icechunk
+
 
 _T = TypeVar("_T")
 
@@ -237,3 +241,45 @@ class _Current(NamedTuple):
             session_token=found["token"],
             expires_after=found["expires_at"],
         )
+
+
+# Failures that a retry may mend: of the connection, of a service that is busy.
+_PASSING = re.compile(
+    r"dispatch failure|timed? ?out|timeout|connection (?:reset|refused|closed)|connect error"
+    r"|error sending request|SlowDown|ServiceUnavailable|InternalError"
+    r"|StatusCode\((?:408|425|429|5\d\d)\)",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|StatusCode\(40[13]\)|permission denied",
+    re.IGNORECASE,
+)
+_MARK = re.compile(r"\s*[x×]\s+")
+_LONGEST = 300
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception, without the places in the source that follow it."""
+    text = str(error).strip("\n")
+    line = text.partition("\n")[0]
+    return _MARK.sub("", line, count=1)[:_LONGEST] or reason_of(error)
+
+
+def failure(error: BaseException) -> Exception:
+    """The exception to raise instead of one of ``icechunk``, or of a panic in it.
+
+    A `ConnectionError` if a retry may help, else a `ServiceError`; 403 if access is denied.
+    """
+    line = first_line(error)
+    if not isinstance(error, Exception):
+        return ServiceError(f"icechunk failed: {line}", None, None)
+    if _DENIED.search(str(error)):
+        return ServiceError(line, 403, None)
+    if _PASSING.search(str(error)):
+        return ConnectionError(line)
+    return ServiceError(line, None, None)
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether code in Rust panicked; the class of such an error cannot be imported."""
+    return type(error).__name__ == "PanicException"

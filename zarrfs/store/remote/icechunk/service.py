@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.ranges import resolve
-from zarrfs.store.remote.icechunk.failures import failure, first_line, is_panic
-from zarrfs.store.remote.icechunk.repository import Snapshot
+from zarrfs.store.remote.icechunk.repository import Snapshot, failure, first_line, is_panic
 from zarrfs.store.remote.quiet import quiet
 from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import BadReply

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
 from zarrfs.store.local.scratch import RESERVED
-from zarrfs.store.local.writing.object_locks import ObjectLocks
+from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.ranges.repeats import Repeats
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError

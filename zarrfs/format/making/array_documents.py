@@ -1,7 +1,7 @@
-"""``.zarray`` and ``.zattrs`` of a new array of version 2.
+"""The documents of a new array: ``.zarray`` and ``.zattrs``, or ``zarr.json``.
 
 https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html. Omitted parts are chosen as TensorStore's
-driver for version 2 chooses them.
+drivers choose them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.codec_chain import ChainTarget, complete_chain, inner_chunk_shape
 from zarrfs.format.codecs.objects import OBJECT_CODECS
 from zarrfs.format.data_type import DataType
-from zarrfs.format.making.chunk_choice import choose_chunk
+from zarrfs.format.making.chunk_choice import ChunkConstraints, choose_chunk, choose_chunks
 from zarrfs.format.making.new_array import (
+    FREE,
     NewArray,
     attributes_of,
     check_order,
@@ -24,11 +27,12 @@ from zarrfs.format.making.new_array import (
     needed,
     per_axis,
 )
-from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES
+from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V3_NODE
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.older.v2 import read_array_v2
 from zarrfs.format.metadata.older.v2_codecs import BUFFER_FILTERS, STRINGS
 from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
+from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.registry import find_numcodecs_codec, parse_data_type
 
@@ -52,7 +56,7 @@ def documents_v2(array: NewArray) -> dict[str, bytes]:
     """The documents by name, that of the array itself first.
 
     zarrfs has read them back, so it serves them. Raises as
-    `zarrfs.format.making.new_array_v3.documents_v3`.
+    `zarrfs.format.making.array_documents.documents_v3`.
     """
     shape, type_json = needed(array)
     data_type = parse_data_type(type_json)
@@ -179,3 +183,69 @@ def _split(chain: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str,
     if found is not None and found[0] == "array -> array":
         return chain, None
     return chain[:-1], chain[-1]
+
+
+_DEFAULT_KEYS = {"name": "default", "configuration": {"separator": "/"}}
+
+
+def documents_v3(array: NewArray) -> dict[str, bytes]:
+    """The one document, by its name. zarrfs has read it back, so it serves the array.
+
+    Raises ValueError for contradictory or malformed parts, MetadataError and UnsupportedError
+    for parts that do not fit together.
+    """
+    document = _document(array)
+    parse_node(document)
+    return {V3_NODE: json_document(document)}
+
+
+def _document(array: NewArray) -> dict[str, Any]:
+    shape, type_json = needed(array)
+    data_type = parse_data_type(type_json)
+    fill, fill_bytes = fill_of(array, data_type)
+    codecs = [] if array.codecs is None else array.codecs
+    if array.order is not None:
+        check_order(array.order, len(shape))
+    read, write = _chunk_shapes(array, shape, codecs)
+    target = ChainTarget(
+        data_type,
+        fill_bytes,
+        read,
+        read != write,
+        endian=array.endian or "little",
+        inner_order=array.order,
+    )
+    document: dict[str, Any] = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(shape),
+        "data_type": type_json,
+        "chunk_grid": array.chunk_grid
+        or {"name": "regular", "configuration": {"chunk_shape": list(write)}},
+        "chunk_key_encoding": array.key_encoding or _DEFAULT_KEYS,
+        "fill_value": fill,
+        "codecs": complete_chain(codecs, target),
+    }
+    if attributes := attributes_of(array, len(shape)):
+        document["attributes"] = attributes
+    if names := per_axis("dimension names", array.dimension_names, len(shape)):
+        document["dimension_names"] = names
+    return document | dict(array.others)
+
+
+def _chunk_shapes(array: NewArray, shape: Shape, codecs: Sequence[Any]) -> tuple[Shape, Shape]:
+    inner = inner_chunk_shape(codecs, len(shape))
+    if array.chunk_grid is not None:
+        # Its shards, if there are any, vary in shape; the chain gives the inner chunks.
+        chunk = inner or tuple(1 for _ in shape)
+        return chunk, chunk
+    read = array.chunks
+    write = read if array.shards is None else array.shards
+    if inner is not None:
+        if tuple(read.lengths) not in ((), inner):
+            raise ValueError(
+                f"chunks of {list(read.lengths)} are asked for, the codecs have {list(inner)}"
+            )
+        read = ChunkConstraints(inner)
+        write = FREE if array.shards is None else write
+    return choose_chunks(shape, read, write)

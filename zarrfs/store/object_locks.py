@@ -1,8 +1,4 @@
-"""Keeps an abandoned write from undoing the next one.
-
-An attempt that made no progress is abandoned, but it may still be in flight and arrive after the
-next write.
-"""
+"""The order of writes to one object, where the store itself does not keep it."""
 
 from __future__ import annotations
 
@@ -14,11 +10,31 @@ from typing import TypeVar
 
 from zarrfs.errors import StoreUnavailable
 
+_STRIPES = 64
+
+
+class ObjectLocks:
+    """Locks of objects, for stores that cannot compare and replace in one step.
+
+    A fixed number of them, shared by all objects. Each object always has the same lock.
+    """
+
+    def __init__(self) -> None:
+        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+
+    def of(self, path: str) -> threading.Lock:
+        """The lock to hold from the check of the object until its replacement."""
+        return self._locks[hash(path) % _STRIPES]
+
+
 _T = TypeVar("_T")
 
 
 class OrphanedWrites:
     """Attempts that outlived their operation. No other write of their object begins.
+
+    An attempt that made no progress is abandoned. It may still arrive after the next write, and
+    would undo that.
 
     Shared state, under ``_lock``: ``_orphans`` counts them by key.
     """
