@@ -232,13 +232,20 @@ GRIDS = [
 ]
 
 
+CONFIGS = [
+    ({}, 1), ({}, 50), ({"order": "F"}, 7), ({"order": "F"}, 1000), ({"byteorder": "big"}, 50)
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("config", "block"),
-    [({}, 1), ({}, 50), ({"order": "F"}, 7), ({"order": "F"}, 1000), ({"byteorder": "big"}, 50)],
+    ("shape", "chunks", "config", "block", "whole"),
+    [
+        (*grid, *config, (i + j) % 2 == 0)
+        for i, grid in enumerate(GRIDS)
+        for j, config in enumerate(CONFIGS)
+    ],
     ids=str,
 )
-@pytest.mark.parametrize("whole", [True, False], ids=["whole chunks", "parts of chunks"])
-@pytest.mark.parametrize(("shape", "chunks"), GRIDS, ids=str)
 def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, whole, config, block):
     """From a place within a slab to another one, over what was there."""
     monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)

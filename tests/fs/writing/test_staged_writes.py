@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from itertools import product
 
 import numpy as np
 import pytest
@@ -40,7 +39,11 @@ def memory_for(where, rows=1):
     return int(WHERE[where] * SIZE / rows * 16 / 5)
 
 
-@pytest.fixture(params=product(KINDS, WHERE), ids=" ".join)
+IN_A_FILE = [(kind, "in a file") for kind in KINDS]
+IN_MEMORY = [(kind, "in memory") for kind in ("chunks", "shards of several planes")]
+
+
+@pytest.fixture(params=IN_A_FILE + IN_MEMORY, ids=" ".join)
 def case(request):
     """A kind of array, and where its rows are gathered."""
     return request.param
@@ -159,6 +162,7 @@ def test_what_is_gathered_is_stored_by_fsync(opened, store, small, data):
     assert opened(WriteStore(store.objects)).read("array.bin") == data
 
 
+@pytest.mark.parametrize("case", [IN_A_FILE[1], IN_MEMORY[0]], indirect=True)
 def test_it_is_stored_when_nothing_comes_for_the_delay(store, small, data):
     mount = small(flush_delay=0.05)
     file = mount.edit("array.bin")
@@ -190,6 +194,7 @@ def test_a_full_store_loses_nothing(opened, store, small, data):
     assert opened(WriteStore(store.objects)).read("array.bin") == data
 
 
+@pytest.mark.parametrize("case", IN_A_FILE[:3], indirect=True)
 def test_a_full_disk_costs_time_alone(opened, store, small, data, monkeypatch):
     filled(opened, store)
     mount = small()
