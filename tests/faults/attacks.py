@@ -82,11 +82,6 @@ def zfp_expert_mode(_: Path) -> Attack:
     return decoding(zfpy_array(), data)
 
 
-@attack
-def zfp_another_mode(_: Path) -> Attack:
-    return decoding(zfpy_array(), zfp_stream(rate=64))
-
-
 def zfp_metadata(mode: str, **parameters: Any) -> Attack:
     codec = {"name": "zfp", "configuration": {"mode": mode, **parameters}}
     document = array_document((64, 64), (64, 64), data_type="float64", fill_value=0, codecs=[codec])
@@ -98,21 +93,6 @@ def zfp_metadata(mode: str, **parameters: Any) -> Attack:
     return read
 
 
-@attack
-def zfp_rate_of_100000(_: Path) -> Attack:
-    return zfp_metadata("fixed_rate", rate=100000)
-
-
-@attack
-def zfp_rate_of_128(_: Path) -> Attack:
-    return zfp_metadata("fixed_rate", rate=128)
-
-
-@attack
-def zfp_rate_below_its_header(_: Path) -> Attack:
-    return zfp_metadata("fixed_rate", rate=0.25)
-
-
 def objects(codec_id: str, data: bytes, **members: Any) -> Attack:
     _, (module, name) = "", ("zarrfs.format.codecs.objects", "ObjectCodec")
     codec = getattr(__import__(module, fromlist=[name]), name)(
@@ -120,11 +100,6 @@ def objects(codec_id: str, data: bytes, **members: Any) -> Attack:
     )
     bound = codec.bind(ChunkSpec((4,), JSON, b"0"))
     return lambda: bound.decode(data)
-
-
-@attack
-def json_with_a_list_in_its_shape(_: Path) -> Attack:
-    return objects("json2", b'["|O", [[0], 1000000000]]')
 
 
 @attack
@@ -146,11 +121,6 @@ def json_in_punycode(_: Path) -> Attack:
 
 
 @attack
-def json_of_empty_lists(_: Path) -> Attack:
-    return objects("json2", b"[" + b"[]," * 20_000_000 + b'"|O",[4]]')
-
-
-@attack
 def msgpack_with_a_list_in_its_shape(_: Path) -> Attack:
     import msgpack
 
@@ -169,31 +139,6 @@ def members_of(codec_id: str, member: bytes, count: int) -> Attack:
     bound = found[1]().bind(SizeBound(1 << 25, exact=True))
     data = member * count
     return lambda: bound.decode(data, None)
-
-
-@attack
-def empty_gzip_members(_: Path) -> Attack:
-    return members_of("gzip", gzip.compress(b"", mtime=0), 600_000)
-
-
-@attack
-def empty_zlib_members(_: Path) -> Attack:
-    return members_of("zlib", zlib.compress(b""), 1_000_000)
-
-
-@attack
-def empty_bz2_members(_: Path) -> Attack:
-    return members_of("bz2", bz2.compress(b""), 1_000_000)
-
-
-@attack
-def empty_xz_members(_: Path) -> Attack:
-    return members_of("lzma", lzma.compress(b""), 500_000)
-
-
-@attack
-def gzip_members_of_one_byte(_: Path) -> Attack:
-    return members_of("gzip", gzip.compress(b"a", mtime=0), 600_000)
 
 
 @attack
@@ -235,21 +180,6 @@ def zipped(place: Path, method: int, dictionary: int | None = None) -> Attack:
     return lambda: store.get("c/0", limit=16)
 
 
-@attack
-def zip_member_in_bzip2(place: Path) -> Attack:
-    return zipped(place, zipfile.ZIP_BZIP2)
-
-
-@attack
-def zip_member_in_lzma(place: Path) -> Attack:
-    return zipped(place, zipfile.ZIP_LZMA)
-
-
-@attack
-def zip_member_in_lzma_with_a_giant_dictionary(place: Path) -> Attack:
-    return zipped(place, zipfile.ZIP_LZMA, dictionary=0xFFFFFFFF)
-
-
 # Documents
 
 
@@ -262,24 +192,9 @@ def v3(document: bytes) -> Attack:
 
 
 @attack
-def bytes_of_giant_size(_: Path) -> Attack:
-    return v2(zarray(dtype="|S500000000", fill_value="a"))
-
-
-@attack
-def text_of_giant_size(_: Path) -> Attack:
-    return v2(zarray(dtype="<U500000000", fill_value="a"))
-
-
-@attack
 def text_of_giant_size_in_v3(_: Path) -> Attack:
     data_type = {"name": "fixed_length_utf32", "configuration": {"length_bytes": 2_000_000_000}}
     return v3(array_document((1,), (1,), data_type=data_type, fill_value="", codecs=[LITTLE]))
-
-
-@attack
-def raw_bits_of_giant_size(_: Path) -> Attack:
-    return v3(array_document((1,), (1,), data_type="r8000000000", fill_value=""))
 
 
 @attack
@@ -377,16 +292,6 @@ def twenty_thousand_codecs(_: Path) -> Attack:
 
 
 @attack
-def twenty_thousand_filters(_: Path) -> Attack:
-    return v2(zarray(filters=[{"id": "zlib"}] * 20_000))
-
-
-@attack
-def checksum_with_a_prefix_of_many_zeros(_: Path) -> Attack:
-    return v2(zarray(filters=[{"id": "jenkins_lookup3", "prefix": 3_000_000_000}]))
-
-
-@attack
 def checksum_that_names_zlib(_: Path) -> Attack:
     codec = {"name": "numcodecs.adler32", "configuration": {"id": "zlib"}}
     document = array_document((1 << 20,), (1 << 20,), codecs=[LITTLE, codec])
@@ -398,36 +303,11 @@ def checksum_that_names_zlib(_: Path) -> Attack:
     return read
 
 
-@attack
-def raw_bits_filled_beyond_ascii(_: Path) -> Attack:
-    return v3(array_document((8,), (8,), data_type="r16", fill_value="ü"))
-
-
-@attack
-def a_chunk_of_400_digits(_: Path) -> Attack:
-    return v3(array_document((8,), (10**400,)))
-
-
-@attack
-def a_chunk_of_400_digits_in_v2(_: Path) -> Attack:
-    return v2(zarray(chunks=[10**400]))
-
-
 def referenced(place: Path, url: str, **templates: str) -> Attack:
     path = place / "references.json"
     document = {"version": 1, "templates": templates, "refs": {"c/0": [url, 0, 1]}}
     path.write_text(json.dumps(document))
     return lambda: open_store(f"reference::file://{path}", StoreConfig())
-
-
-@attack
-def references_with_a_width(place: Path) -> Attack:
-    return referenced(place, "{{u:>3000000000}}", u="file:///x")
-
-
-@attack
-def references_with_a_long_template(place: Path) -> Attack:
-    return referenced(place, "{{u}}" * 100_000, u="x" * 100_000)
 
 
 def generating(place: Path, dimensions: object, **options: Any) -> Attack:
@@ -437,16 +317,6 @@ def generating(place: Path, dimensions: object, **options: Any) -> Attack:
     document = {"version": 1, "templates": {"u": "file:///x"}, "refs": {}, "gen": [gen]}
     path.write_text(json.dumps(document))
     return lambda: open_store(f"reference::file://{path}", StoreConfig(**options))
-
-
-@attack
-def references_generated_without_end(place: Path) -> Attack:
-    return generating(place, {"i": {"stop": 10**12}})
-
-
-@attack
-def references_generated_in_many_dimensions(place: Path) -> Attack:
-    return generating(place, {name: {"stop": 1000} for name in "ijkl"})
 
 
 @attack
@@ -477,11 +347,6 @@ def parquet(place: Path, columns: dict[str, Any], **members: Any) -> Attack:
 
 
 @attack
-def parquet_of_many_rows(place: Path) -> Attack:
-    return parquet(place, {"offset": np.zeros(50_000_000)})
-
-
-@attack
 def parquet_of_large_inlined_data(place: Path) -> Attack:
     import pandas
 
@@ -496,6 +361,51 @@ def parquet_with_metadata_of_empty_lists(place: Path) -> Attack:
     text = '{"metadata": {"a": [' + "[]," * 40_000_000 + '0]}, "record_size": 1}'
     (place / "a.parq/.zmetadata").write_text(text)
     return read
+
+
+# In one line
+
+ATTACKS |= {
+    "zfp-another-mode": lambda _: decoding(zfpy_array(), zfp_stream(rate=64)),
+    "zfp-rate-of-100000": lambda _: zfp_metadata("fixed_rate", rate=100000),
+    "zfp-rate-of-128": lambda _: zfp_metadata("fixed_rate", rate=128),
+    "zfp-rate-below-its-header": lambda _: zfp_metadata("fixed_rate", rate=0.25),
+    "json-with-a-list-in-its-shape": lambda _: objects("json2", b'["|O", [[0], 1000000000]]'),
+    "json-of-empty-lists": lambda _: objects("json2", b"[" + b"[]," * 20_000_000 + b'"|O",[4]]'),
+    "empty-gzip-members": lambda _: members_of("gzip", gzip.compress(b"", mtime=0), 600_000),
+    "empty-zlib-members": lambda _: members_of("zlib", zlib.compress(b""), 1_000_000),
+    "empty-bz2-members": lambda _: members_of("bz2", bz2.compress(b""), 1_000_000),
+    "empty-xz-members": lambda _: members_of("lzma", lzma.compress(b""), 500_000),
+    "gzip-members-of-one-byte": lambda _: members_of("gzip", gzip.compress(b"a", mtime=0), 600_000),
+    "zip-member-in-bzip2": lambda place: zipped(place, zipfile.ZIP_BZIP2),
+    "zip-member-in-lzma": lambda place: zipped(place, zipfile.ZIP_LZMA),
+    "zip-member-in-lzma-with-a-giant-dictionary": lambda place: zipped(
+        place, zipfile.ZIP_LZMA, dictionary=0xFFFFFFFF
+    ),
+    "bytes-of-giant-size": lambda _: v2(zarray(dtype="|S500000000", fill_value="a")),
+    "text-of-giant-size": lambda _: v2(zarray(dtype="<U500000000", fill_value="a")),
+    "raw-bits-of-giant-size": lambda _: v3(
+        array_document((1,), (1,), data_type="r8000000000", fill_value="")
+    ),
+    "twenty-thousand-filters": lambda _: v2(zarray(filters=[{"id": "zlib"}] * 20_000)),
+    "checksum-with-a-prefix-of-many-zeros": lambda _: v2(
+        zarray(filters=[{"id": "jenkins_lookup3", "prefix": 3_000_000_000}])
+    ),
+    "raw-bits-filled-beyond-ascii": lambda _: v3(
+        array_document((8,), (8,), data_type="r16", fill_value="ü")
+    ),
+    "a-chunk-of-400-digits": lambda _: v3(array_document((8,), (10**400,))),
+    "a-chunk-of-400-digits-in-v2": lambda _: v2(zarray(chunks=[10**400])),
+    "references-with-a-width": lambda place: referenced(place, "{{u:>3000000000}}", u="file:///x"),
+    "references-with-a-long-template": lambda place: referenced(
+        place, "{{u}}" * 100_000, u="x" * 100_000
+    ),
+    "references-generated-without-end": lambda place: generating(place, {"i": {"stop": 10**12}}),
+    "references-generated-in-many-dimensions": lambda place: generating(
+        place, {name: {"stop": 1000} for name in "ijkl"}
+    ),
+    "parquet-of-many-rows": lambda place: parquet(place, {"offset": np.zeros(50_000_000)}),
+}
 
 
 class Refused:
