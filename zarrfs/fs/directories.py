@@ -37,6 +37,9 @@ _ENTRIES_AT_ONCE = 128
 _KEY = re.compile(r"c|(c\.)?[0-9]+(\.[0-9]+)*", re.ASCII)
 # As many as the kernel asks for at once.
 _CHILDREN_AT_ONCE = 16
+# Nodes of one group that a listing opens; larger groups it tells the names of: opening one takes a
+# millisecond.
+_MOST_OPENED = 1024
 # Listings of groups that are kept, and names in all of them.
 _MOST_LISTINGS = 256
 _MOST_NAMES = 1 << 17
@@ -147,13 +150,27 @@ class Directories:
                 continue
             if (attributes := result()) is not None:
                 yield DirectoryEntry(name, attributes, position)
-        for start in range(max(0, cookie - len(fixed)), len(names), _CHILDREN_AT_ONCE):
+        async with aclosing(self._nodes(directory, names, len(fixed), cookie)) as entries:
+            async for entry in entries:
+                yield entry
+
+    async def _nodes(
+        self, group: Place, names: Sequence[str], before: int, cookie: int
+    ) -> AsyncGenerator[DirectoryEntry, None]:
+        """Entries of the nodes of a group, which come after ``before`` others."""
+        opens = len(names) <= _MOST_OPENED or group.node.node.entry is not None
+        for start in range(max(0, cookie - before), len(names), _CHILDREN_AT_ONCE):
             batch = names[start : start + _CHILDREN_AT_ONCE]
-            children = await self._children(directory, batch)
-            for number, (name, child) in enumerate(zip(batch, children, strict=True), 1):
-                attributes = await self._child_attributes(directory, name, child)
+            first = before + start + 1
+            if not opens:
+                for number, name in enumerate(batch, first):
+                    yield DirectoryEntry(name, self._unknown(group, name), number)
+                continue
+            children = await self._children(group, batch)
+            for number, (name, child) in enumerate(zip(batch, children, strict=True), first):
+                attributes = await self._child_attributes(group, name, child)
                 if attributes is not None:
-                    yield DirectoryEntry(name, attributes, len(fixed) + start + number)
+                    yield DirectoryEntry(name, attributes, number)
             # Nodes to which these lists refer are in use, and stay.
             child = None
             children.clear()
@@ -211,8 +228,12 @@ class Directories:
             if isinstance(child, StoreError):
                 self._tree.stats.error(child.key, child.reason)
             self._unasked(f"{group.node.node.path}/{name}", child)
-            return stat.unknown(self._tree.unknown_inode(group, name), is_directory=True)
+            return self._unknown(group, name)
         return None if child is None else await self._attributes(child)
+
+    def _unknown(self, group: Place, name: str) -> Attributes:
+        """Attributes of a node in a group that is not opened."""
+        return stat.unknown(self._tree.listed_inode(group, name), is_directory=True)
 
     def _unasked(self, path: str, error: Exception) -> None:
         """Tells of a failure that a listing goes on after."""

@@ -50,6 +50,26 @@ def test_entries_that_are_listed_while_others_come_and_go(mounted, tmp_path):
     assert "aa" in mounted.ls("")
 
 
+def test_of_a_large_group_a_listing_opens_no_nodes(mounted, tmp_path, monkeypatch):
+    before = {entry.name: entry.attributes for entry in mounted.entries("")}
+    monkeypatch.setattr("zarrfs.fs.directories._MOST_OPENED", 3)
+    zarr.open_group(tmp_path / "g", mode="a").create_array("b", shape=3, dtype="i2")
+    asked = []
+    monkeypatch.setattr(
+        "zarrfs.array.hierarchy.Hierarchy.listed", lambda _, path: asked.append(path)
+    )
+    after = {entry.name: entry.attributes for entry in mounted.entries("")}
+    monkeypatch.undo()
+    assert not asked
+    assert set(after) == {*before, "b"}
+    nodes = ["a", "b", *(f"n{i}" for i in range(5))]
+    assert all(after[name].is_directory for name in nodes)
+    # An inode is the same whether its node is listed or opened.
+    assert all(after[name].inode == before[name].inode for name in nodes if name in before)
+    assert mounted.stat("b").inode == after["b"].inode
+    assert mounted.read("b/array.bin") == bytes(6)
+
+
 def test_a_node_is_parsed_before_the_others_have_arrived(mount):
     objects = {f"a{i}/zarr.json": array_document((4,), (2,)) for i in range(3)}
     parsed, asked = [], []

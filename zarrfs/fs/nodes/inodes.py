@@ -72,11 +72,13 @@ class InodeSpace:
                 return base
         return None
 
-    def unknown(self, path: str) -> int:
-        """An inode that stands for nothing, and differs from those of other paths.
+    def listed(self, path: str) -> int:
+        """For a name in a listing of which nothing but the name is known.
 
-        For a name in a listing of which nothing but the name is known.
+        The first inode of the node, or if no slot is left, one that stands for nothing.
         """
+        if (base := self.claim(path, 1)) is not None:
+            return base
         return _MOST_INODES | (_hash(path) % _MOST_INODES)
 
     def base(self, path: str) -> int:

@@ -159,9 +159,10 @@ class LiveNodes:
         if path not in self._nodes and path not in self._making:
             self._inodes.release(path)
 
-    def stand_in(self, path: str) -> int:
-        """An inode for a name at which there is no node; see `InodeSpace.unknown`."""
-        return self._inodes.unknown(path)
+    def listed(self, path: str) -> int:
+        """The first inode of a node, which need not be in memory; the kernel is given it."""
+        with self._lock:
+            return self._inodes.listed(path)
 
     def trim(self) -> list[Remains]:
         """Drop the least recently used nodes while all take too much; returns what they leave.

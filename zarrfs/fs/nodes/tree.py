@@ -160,9 +160,9 @@ class Tree:
         """The same as a listing found it a moment ago; None if there was none."""
         return self._listings.recent(group.node.node.path)
 
-    def unknown_inode(self, group: Place, name: str) -> int:
-        """For a name in a group that cannot be opened; nothing is found by it."""
-        return self.nodes.stand_in(f"{group.node.node.path}/{name}")
+    def listed_inode(self, group: Place, name: str) -> int:
+        """For a name in a group that is not opened. Does not block."""
+        return self.nodes.listed(_child_path(group, name))
 
     def find(self, inode: int) -> Place | None:
         """The place of an inode, if its node is in memory. Does not block.
