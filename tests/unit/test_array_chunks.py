@@ -1,4 +1,4 @@
-"""Chunks that share memory are charged for and evicted together."""
+"""What chunks in memory are charged, and which of them go first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from zarrfs.cache.read.array_chunks import (
     CHUNK_OVERHEAD,
     ArrayChunks,
     CachedChunk,
-    ChunkGroup,
 )
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Keep
@@ -31,22 +30,17 @@ ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 
 
 class Held:
-    """Chunks ``0`` to ``COUNT - 1`` of one group and ``COUNT`` on its own, none of them pinned."""
+    """Chunks ``0`` to ``COUNT - 1``, none of them pinned."""
 
     def __init__(self):
         self.budget = MemoryBudget(1 << 20)
         self.cache = block_cache(self.budget)
         self.chunks = ArrayChunks(self.cache)
-        memory = np.zeros((COUNT, SIDE), np.uint8)
-        group = ChunkGroup(self.chunks)
-        self.entries = [CachedChunk(memory[i], (1,), group, alone=False) for i in range(COUNT)]
-        self.entries.append(self.alone(0))
-        for number, entry in enumerate(self.entries):
-            self.put(number, entry)
+        for number in range(COUNT):
+            self.put(number, self.entry(number))
 
-    def alone(self, value):
-        group = ChunkGroup(self.chunks)
-        return CachedChunk(np.full(SIDE, value, np.uint8), (1,), group, alone=True)
+    def entry(self, number):
+        return CachedChunk(self.chunks, (number,), np.full(SIDE, number, np.uint8), (1,))
 
     def put(self, number, chunk):
         self.budget.reserve(chunk.charged)
@@ -60,7 +54,7 @@ class Held:
         self.budget.release(freed)
 
     def held(self):
-        return [n for n in range(len(self.entries)) if self.chunks.peek((n,)) is not None]
+        return [n for n in range(COUNT) if self.chunks.peek((n,)) is not None]
 
 
 def block_cache(budget):
@@ -68,43 +62,33 @@ def block_cache(budget):
     return BlockCache(budget, pool, Stats())
 
 
-def test_a_group_goes_as_a_whole():
+def test_the_least_recently_used_goes_first():
     held = Held()
     one = SIDE + CHUNK_OVERHEAD
-    assert held.budget.used == (COUNT + 1) * one
-    assert held.cache.reclaim(1) == COUNT * one
-    assert held.held() == [COUNT]
+    assert held.budget.used == COUNT * one
+    assert held.chunks.find((0,), -inf) is not None
     assert held.cache.reclaim(1) == one
-    assert held.held() == []
-    assert held.cache.reclaim(1) == 0
+    assert held.held() == [0, *range(2, COUNT)]
 
 
-def test_whoever_uses_one_uses_all():
-    held = Held()
-    assert held.chunks.find((3,), -inf) is not None
-    held.cache.reclaim(1)
-    assert held.held() == list(range(COUNT))
-
-
-def test_a_pin_of_one_holds_all():
+def test_a_pinned_chunk_stays():
     held = Held()
     with held.cache.lock:
         (found, _) = held.chunks.pin([(5,)], -inf)
     held.cache.reclaim(1 << 20)
-    assert held.held() == list(range(COUNT))
-    held.cache.unpin([entry.group for _, entry in found])
+    assert held.held() == [5]
+    held.cache.unpin([entry for _, entry in found])
     held.cache.reclaim(1 << 20)
     assert held.held() == []
 
 
-def test_memory_is_charged_for_until_the_last_is_forgotten():
+def test_what_is_forgotten_is_charged_no_more():
     held = Held()
-    one = SIDE + CHUNK_OVERHEAD
     held.drop(range(COUNT - 1))
-    assert held.held() == [COUNT - 1, COUNT]
-    assert held.budget.used == (COUNT + 1) * one
-    held.drop([COUNT - 1])
-    assert held.budget.used == one
+    assert held.held() == [COUNT - 1]
+    assert held.budget.used == SIDE + CHUNK_OVERHEAD
+    held.put(COUNT - 1, held.entry(COUNT - 1))
+    assert held.budget.used == SIDE + CHUNK_OVERHEAD
 
 
 @pytest.fixture
@@ -121,22 +105,19 @@ def inner_chunks():
     cached.close()
 
 
-def test_inner_chunks_of_one_load_share_their_memory(inner_chunks):
+def test_inner_chunks_of_one_load_are_charged_for(inner_chunks):
     cached, values = inner_chunks
     fetch = cached.start(*[(n,) for n in range(COUNT)])
     assert fetch.error is None
     for n, chunk in enumerate(values):
         assert np.array_equal(fetch.chunks[n,], chunk)
     entries = [cached.array._chunks.peek((n,)) for n in range(COUNT)]
-    assert len({id(entry.group) for entry in entries}) == 1
-    first, second = (entry.chunk.__array_interface__["data"][0] for entry in entries[:2])
-    assert second - first == entries[0].chunk.nbytes
     cached.pool.close()
     assert cached.budget.used == sum(entry.charged for entry in entries)
+    assert cached.budget.used == COUNT * (values[0].nbytes + CHUNK_OVERHEAD)
 
 
-def test_what_is_kept_of_a_load_in_part_is_copied(inner_chunks):
-    """Else it would keep the memory of all of them."""
+def test_what_is_kept_of_a_load_in_part_keeps_no_memory_of_others(inner_chunks):
     cached, _ = inner_chunks
     begun = []
 
@@ -154,13 +135,12 @@ def test_what_is_kept_of_a_load_in_part_is_copied(inner_chunks):
     assert over == [None, None]
     assert cached.held(indices) == [(2,)]
     entry = cached.array._chunks.peek((2,))
-    assert entry.chunk.base is None
+    assert entry.charged == entry.chunk.nbytes + CHUNK_OVERHEAD
     cached.pool.close()
     assert cached.budget.used == entry.charged
 
 
-def test_memory_is_charged_for_what_has_to_be_loaded_again(inner_chunks):
-    """It lasts as long as that of the others does."""
+def test_what_has_to_be_loaded_again_is_charged_for_once(inner_chunks):
     cached, values = inner_chunks
     begun = []
     submit, cached.pool.submit = cached.pool.submit, lambda run, *_, **__: begun.append(run)
@@ -172,21 +152,21 @@ def test_memory_is_charged_for_what_has_to_be_loaded_again(inner_chunks):
     run()
     assert cached.held(indices) == [index for index in indices if index != (3,)]
     each = values[0].nbytes + CHUNK_OVERHEAD
-    assert cached.budget.used == COUNT * each
+    assert cached.budget.used == (COUNT - 1) * each
     begun[1]()
     cached.pool.submit = submit
     assert over == [None]
     assert cached.held(indices) == indices
-    assert cached.budget.used == (COUNT + 1) * each
+    assert cached.budget.used == COUNT * each
     cached.array.distrust()
     assert cached.budget.used == 0
 
 
 @pytest.mark.parametrize("in_order", [True, False])
 def test_elements_are_brought_into_order_if_that_is_wanted(in_order):
-    group = ChunkGroup(ArrayChunks(block_cache(MemoryBudget(1 << 20))))
+    home = ArrayChunks(block_cache(MemoryBudget(1 << 20)))
     stored = np.arange(SIDE, dtype=np.uint8).reshape(2, -1)
-    held = CachedChunk(stored.transpose(), (1,), group, alone=True, in_order=in_order)
+    held = CachedChunk(home, (0,), stored.transpose(), (1,), in_order=in_order)
     assert np.array_equal(held.chunk, stored.transpose())
     assert held.chunk.flags.c_contiguous == in_order
     assert np.shares_memory(held.chunk, stored) != in_order
@@ -197,8 +177,8 @@ def test_elements_are_brought_into_order_if_that_is_wanted(in_order):
 
 def test_a_chunk_does_not_keep_much_more_memory_than_its_own():
     """In whichever order."""
-    group = ChunkGroup(ArrayChunks(block_cache(MemoryBudget(1 << 20))))
+    home = ArrayChunks(block_cache(MemoryBudget(1 << 20)))
     stored = np.zeros((SIDE, SIDE), np.uint8)
-    held = CachedChunk(stored[:2].transpose(), (1,), group, alone=True, in_order=False)
+    held = CachedChunk(home, (0,), stored[:2].transpose(), (1,), in_order=False)
     assert not np.shares_memory(held.chunk, stored)
     assert held.charged == CHUNK_OVERHEAD + 2 * SIDE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import groupby, product
+from itertools import groupby
 
 import numpy as np
 from hypothesis import given
@@ -92,17 +92,6 @@ def test_patches_are_the_same_chunks(case, most):
     # Those of a shard follow each other.
     shards = [shard for shard, _ in groupby(map(layout.stored_index, found))]
     assert not layout.sharded or len(shards) == len(set(shards))
-
-
-@given(blocks())
-def test_whole_shards_are_known(case):
-    layout, block, _, _ = case
-    if layout.sharded:
-        shards = {layout.stored_index(index) for index in block.indices()}
-        every = product(*map(range, layout.read.counts))
-        assert block.has_whole_shards(layout) == (
-            sorted(block.indices()) == sorted(i for i in every if layout.stored_index(i) in shards)
-        )
 
 
 @given(blocks(), st.integers(1, 9))

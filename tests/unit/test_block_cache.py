@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from zarrfs.cache.read import block_cache
-from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk, ChunkGroup
+from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk
 from zarrfs.cache.read.block_cache import BlockCache, BufferEntry
 from zarrfs.cache.read.flights import Flights, Keep
 from zarrfs.cache.stats import Stats
@@ -43,10 +43,9 @@ class Cache:
 
     def chunk(self, number):
         self.budget.reserve(SIZE)
-        group = ChunkGroup(self.chunks)
         memory = np.zeros(SIZE - 1024, np.uint8)
         with self.blocks.lock:
-            self.chunks.put([((number,), CachedChunk(memory, None, group, alone=True))])
+            self.chunks.put([((number,), CachedChunk(self.chunks, (number,), memory, None))])
 
     def use(self, number):
         assert self.chunks.find((number,), 0.0) is not None

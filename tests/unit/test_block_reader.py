@@ -18,7 +18,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, shard, with_checksum
 from zarrfs.array import chunk_decoder
 from zarrfs.array.block import Block
-from zarrfs.array.block_reader import read_block, read_pieces, read_shards
+from zarrfs.array.block_reader import read_block, read_pieces
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.views.elements.window import Window, boxes
 
@@ -172,7 +172,7 @@ def test_jobs_of_several_shards_hold_what_the_array_holds(data, case, at_once, m
         target = np.full(box.shape, 0xFFFF, "<u2")
         block = Block(tuple(window.runs(box)), target, np.dtype("<u2"))
         for job in block.jobs(array.layout, most):
-            read = read_shards(array, job)
+            read = read_block(array, job)
             assert read.error is None
             assert read.chunks == job.count
             seen = [index for index, _ in read.seen]
@@ -216,8 +216,7 @@ def test_a_bad_shard_among_others(codecs, spoil):
     window = Window.whole(array.layout.read)
     (box,) = boxes(window.shape, 0, 24)
     block = Block(tuple(window.runs(box)), target, target.dtype)
-    assert array.joins_shards
-    read = read_shards(array, block)
+    read = read_block(array, block)
     if spoil is with_a_gap:
         assert read.error is None
         assert np.array_equal(target, values((24,)))

@@ -1,4 +1,4 @@
-"""Chunks decoded several at once are the same, bit for bit and error for error, as one by one."""
+"""Chunks of a block are the same, bit for bit and error for error, as one by one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.array.shards import stored_shards
+from zarrfs.array.block import Block
+from zarrfs.array.block_reader import read_block
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import StoreError
-from zarrfs.format.codec import EncodedBatch, SizeBound
+from zarrfs.format.codec import SizeBound
 from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.crc32c import Crc32cCodec
-from zarrfs.format.codecs.native import Libzstd
-from zarrfs.format.codecs.zstd import BoundZstd, ZstdCodec
+from zarrfs.format.codecs.zstd import ZstdCodec
+from zarrfs.views.elements.window import Window, boxes
 
 LENGTH = 300
 COUNT = 12
@@ -106,33 +107,27 @@ FILL = np.full(LENGTH, 7, "<i2").tobytes()
 INDICES = [(i,) for i in range(COUNT)]
 
 
-def read_together(array, memory=None):
-    """What becomes of each chunk; None where they are not read together."""
-    room = memory or memoryview(bytearray(b"?" * SIZE * COUNT))
-    batches = array.read_together(
-        INDICES, lambda first, count: room[first * SIZE : (first + count) * SIZE]
-    )
-    if batches is None:
-        return None
-    found = {}
-    for batch in batches:
-        first = len(found)
-        for number, generation in enumerate(batch.generations):
-            index = (first + number,)
-            data = bytes(room[index[0] * SIZE :][:SIZE])
-            result = batch.alone.get(number)
-            found[index] = data if result is None else outcome(result)
-            if result is not None:
-                assert (result.index, result.generation) == (index, generation)
-    return found
+def read_all(array):
+    """What becomes of each chunk if all are asked for."""
+    results = list(array.read_chunks(INDICES))
+    assert [result.index for result in results] == INDICES
+    return {result.index: outcome(result) for result in results}
+
+
+def read_as_block(array):
+    """All chunks one after the other, or the first error."""
+    target = np.full(COUNT * LENGTH, -1, "<i2")
+    window = Window.whole(array.layout.read)
+    (box,) = boxes(window.shape, 0, COUNT * LENGTH)
+    read = read_block(array, Block(tuple(window.runs(box)), target, target.dtype))
+    return target.tobytes() if read.error is None else (read.error.key, read.error.reason)
 
 
 def check(array):
     alone = {index: outcome(next(iter(array.read_chunks([index])))) for index in INDICES}
-    one_by_one = {r.index: outcome(r) for r in array.read_chunks(INDICES)}
-    assert one_by_one == alone
-    together = read_together(array)
-    assert together is None or together == alone
+    assert read_all(array) == alone
+    errors = [found for found in alone.values() if isinstance(found, tuple)]
+    assert read_as_block(array) == (errors[0] if errors else b"".join(alone.values()))
     return alone
 
 
@@ -154,28 +149,6 @@ def test_what_one_holds_too_much_does_not_make_up_for_what_the_next_lacks():
         assert all(isinstance(found, tuple) for found in check(array).values())
 
 
-def test_frames_side_by_side_are_one_call(monkeypatch):
-    library = Libzstd()
-    calls = []
-    decompress = library._decompress
-    monkeypatch.setattr(
-        library, "_decompress", lambda *given: calls.append(given) or decompress(*given)
-    )
-    frames = [frame(i) for i in range(COUNT)]
-    starts = [sum(map(len, frames[:i])) for i in range(COUNT)]
-    parts = [(1, at, at + len(data)) for at, data in zip(starts, frames, strict=True)]
-    # One that lies elsewhere, one that is not there, and those before and behind them.
-    parts[5] = (0, 0, len(frames[5]))
-    parts[8] = None
-    out = memoryview(bytearray(b"?" * SIZE * COUNT))
-    batch = EncodedBatch([frames[5], memoryview(b"".join(frames))], parts)
-    assert library.decompress_many(batch, out, SIZE)
-    assert len(calls) == 4
-    for i in range(COUNT):
-        expected = b"?" * SIZE if i == 8 else values(i).tobytes()
-        assert bytes(out[i * SIZE :][:SIZE]) == expected
-
-
 @pytest.mark.parametrize("bad", [None, 0, 7])
 def test_a_checksum_behind_zstd_is_looked_at(bad):
     stored = [frame(i, checked=True) for i in range(COUNT)]
@@ -187,53 +160,13 @@ def test_a_checksum_behind_zstd_is_looked_at(bad):
             assert isinstance(found[i,], tuple) if i == bad else found[i,] == values(i).tobytes()
 
 
-@pytest.mark.parametrize("other", [frame, unchecked])
-def test_they_really_are_decoded_together(monkeypatch, other):
-    def alone(*_):
-        raise AssertionError
-
-    monkeypatch.setattr(BoundZstd, "decode", alone)
-    stored = [frame(i) if i % 3 else other(i) for i in range(COUNT)]
-    for array in arrays(stored, [ZSTD]):
-        assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
-
-
 @given(st.sets(st.integers(0, COUNT - 1)))
 def test_what_is_not_stored_comes_beside_what_is(missing):
     stored = [None if i in missing else frame(i) for i in range(COUNT)]
     for array in arrays(stored, [ZSTD]):
-        found = read_together(array)
+        found = read_all(array)
         for i in range(COUNT):
             assert found[i,] == (FILL if i in missing else values(i).tobytes())
-
-
-def test_memory_of_another_size_is_not_decoded_into():
-    for array in arrays([frame(i) for i in range(COUNT)], [ZSTD]):
-        room = memoryview(bytearray(b"?" * (SIZE * COUNT - 1)))
-        batches = array.read_together(INDICES, lambda *_, room=room: room)
-        (batch,) = batches
-        assert {i: outcome(result) for i, result in batch.alone.items()} == {
-            i: values(i).tobytes() for i in range(COUNT)
-        }
-        assert bytes(room) == b"?" * len(room)
-
-
-@pytest.mark.parametrize("whole_shards", [True, False])
-def test_chunks_of_two_shards_are_not_read_as_those_of_one(whole_shards):
-    document = array_document(
-        (2 * COUNT * LENGTH,),
-        (COUNT * LENGTH,),
-        codecs=[sharding((LENGTH,), codecs=[LITTLE, ZSTD])],
-    )
-    shards = {f"c/{n}": shard([frame(i + n) for i in range(COUNT)]) for n in range(2)}
-    array = open_array(MemoryStore({"zarr.json": document, **shards}))
-    room = memoryview(bytearray(2 * SIZE))
-    for indices in ([(0,), (COUNT,)], [(COUNT,), (COUNT - 1,)]):
-        (batch,) = array.read_together(indices, lambda *_: room, whole_shards=whole_shards)
-        assert len(set(batch.generations)) == 2
-        assert not batch.alone
-        alone = {r.index: r.chunk.tobytes() for r in array.read_chunks(indices)}
-        assert room.tobytes() == b"".join(alone[index] for index in indices)
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE))
@@ -252,18 +185,12 @@ def test_without_libzstd_it_is_the_same(monkeypatch, name):
                 assert isinstance(other[index], tuple)
 
 
-def test_large_chunks_are_not():
-    assert ZstdCodec().bind(SizeBound(1 << 18, exact=True)).worth_together
-    for size in (SizeBound((1 << 18) + 1, exact=True), SizeBound(9, exact=False)):
-        assert not ZstdCodec().bind(size).worth_together
-
-
-def in_shard(stored):
+def in_shard(stored, near=True):
     """Chunks of one shard, in a store that can be made to fail; calls of opening are forgotten."""
     document = array_document(
         (COUNT * LENGTH,), (COUNT * LENGTH,), codecs=[sharding((LENGTH,), codecs=[LITTLE, ZSTD])]
     )
-    store = FaultStore(MemoryStore({"zarr.json": document} | stored))
+    store = FaultStore(MemoryStore({"zarr.json": document} | stored), near=near)
     array = open_array(store)
     store.calls.clear()
     return array, store
@@ -271,7 +198,7 @@ def in_shard(stored):
 
 def test_a_shard_that_is_missing_is_asked_for_once():
     array, store = in_shard({})
-    assert read_together(array) == dict.fromkeys(INDICES, FILL)
+    assert read_all(array) == dict.fromkeys(INDICES, FILL)
     assert len(store.calls) == 1
 
 
@@ -282,15 +209,15 @@ def test_a_store_that_fails_is_asked_once():
         raise StoreError(call.key, "is out of order")
 
     store.before = fail
-    assert read_together(array) == dict.fromkeys(INDICES, ("c/0", "is out of order"))
+    assert read_all(array) == dict.fromkeys(INDICES, ("c/0", "is out of order"))
     assert len(store.calls) == 1
     store.before = lambda _: None
-    assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
+    assert read_all(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
 
 
 def test_a_shard_that_is_cut_short_is_read_once():
     array, store = in_shard({"c/0": b"?" * 10})
-    found = read_together(array)
+    found = read_all(array)
     assert set(found.values()) == {found[0,]}
     assert found == {index: outcome(next(array.read_chunks([index]))) for index in INDICES}
     assert isinstance(found[0,], tuple)
@@ -300,7 +227,6 @@ def test_a_shard_that_is_cut_short_is_read_once():
 def test_a_shard_that_is_replaced_before_its_index_is_read_again(monkeypatch):
     """An index may have made room for others by the time that it is wanted."""
     monkeypatch.setattr(PartCache, "put", lambda *_: None)
-    monkeypatch.setattr(stored_shards, "_MOST_WHOLE", 0)
     array, store = in_shard({"c/0": shard([frame(i) for i in range(COUNT)])})
     other = shard([frame(COUNT + i) for i in range(COUNT)])
 
@@ -309,10 +235,7 @@ def test_a_shard_that_is_replaced_before_its_index_is_read_again(monkeypatch):
             store._inner.put("c/0", other)
 
     store.before = replace
-    found = read_together(array)
-    if found is None:
-        found = {r.index: outcome(r) for r in array.read_chunks(INDICES)}
-    assert found == {(i,): values(COUNT + i).tobytes() for i in range(COUNT)}
+    assert read_all(array) == {(i,): values(COUNT + i).tobytes() for i in range(COUNT)}
 
 
 def test_a_store_that_returns_too_few_objects_shifts_none(monkeypatch):
@@ -322,13 +245,13 @@ def test_a_store_that_returns_too_few_objects_shifts_none(monkeypatch):
         array.store, "get_many", lambda keys, limit: list(get_many(keys[:-1], limit=limit))
     )
     with pytest.raises(ValueError, match="shorter"):
-        read_together(array)
+        read_all(array)
 
 
 def test_a_shard_that_is_wanted_whole_is_one_request_where_it_has_room():
     members = [frame(i) for i in range(COUNT)]
-    array, store = in_shard({"c/0": shard(members)})
-    assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
+    array, store = in_shard({"c/0": shard(members)}, near=False)
+    assert read_all(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
     assert len(store.calls) == 1
 
 
@@ -338,21 +261,13 @@ def test_a_shard_that_is_larger_than_its_chunks_may_be_is_read_by_ranges():
     whole = shard(members)
     index = len(whole) - 16 * COUNT - 4
     gap = bytes(COUNT * ((1 << 16) + 4 * LENGTH))
-    array, store = in_shard({"c/0": whole[:index] + gap + whole[index:]})
-    assert read_together(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
+    array, store = in_shard({"c/0": whole[:index] + gap + whole[index:]}, near=False)
+    assert read_all(array) == {(i,): values(i).tobytes() for i in range(COUNT)}
     assert len(store.calls) == 3
 
 
-def some_together(array, indices):
-    room = memoryview(bytearray(SIZE * COUNT))
-    batches = array.read_together(
-        indices, lambda first, count: room[first * SIZE :][: count * SIZE]
-    )
-    if batches is None:
-        return None
-    (batch,) = batches
-    found = [bytes(room[n * SIZE :][:SIZE]) for n in range(len(indices))]
-    return [outcome(batch.alone[n]) if n in batch.alone else found[n] for n in range(len(found))]
+def read_some(array, indices):
+    return [outcome(result) for result in array.read_chunks(indices)]
 
 
 def test_some_chunks_of_a_shard_and_its_index_are_one_request(monkeypatch):
@@ -366,10 +281,10 @@ def test_some_chunks_of_a_shard_and_its_index_are_one_request(monkeypatch):
     )
     wanted = [INDICES[1], INDICES[2], INDICES[7]]
     expected = [values(i).tobytes() for (i,) in wanted]
-    assert some_together(array, wanted) == expected
+    assert read_some(array, wanted) == expected
     assert (asked, len(store.calls)) == (["c/0"], 2)
     # The index is known now.
-    assert some_together(array, wanted) == expected
+    assert read_some(array, wanted) == expected
     assert (asked, len(store.calls)) == (["c/0", "c/0"], 3)
 
 
@@ -386,7 +301,7 @@ def test_a_shard_that_is_replaced_behind_its_index_is_read_in_one_state():
 
     store.before = replace
     wanted = INDICES[2:7]
-    assert some_together(array, wanted) == [values(COUNT + i).tobytes() for (i,) in wanted]
+    assert read_some(array, wanted) == [values(COUNT + i).tobytes() for (i,) in wanted]
     assert replaced
 
 
@@ -395,4 +310,4 @@ def test_a_shard_that_keeps_changing_is_read_whole():
     array, store = in_shard({"c/0": shard(members)})
     store.before = lambda _: store._inner.put("c/0", shard(members))
     wanted = INDICES[2:7]
-    assert some_together(array, wanted) == [values(i).tobytes() for (i,) in wanted]
+    assert read_some(array, wanted) == [values(i).tobytes() for (i,) in wanted]

@@ -224,7 +224,6 @@ class TestZstd:
     def test_a_large_frame_whichever_library_decodes_it(self, monkeypatch, library):
         large = TEXT * 32
         codec = ZstdCodec(level=1, checksum=True).bind(SizeBound(len(large), exact=True))
-        assert not codec.worth_together
         whole = codec.encode(large)
         out = memoryview(bytearray(len(large)))
         longer = SizeBound(len(large) + 1, exact=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -11,13 +10,10 @@ from zarrfs.array.chunk_decoder import (
     ChunkDecoder,
     ChunkMemory,
     ChunkResult,
-    DecodedBatch,
     Memory,
-    StoredBatch,
     StoredChunk,
 )
 from zarrfs.array.part_reader import PartReader
-from zarrfs.array.shard_batches import ShardBatches
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.array.shards.shard_reader import OldShard, ShardReader, shard_cost
 from zarrfs.array.stored_chunks import StoredChunks
@@ -30,9 +26,6 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_parts import chunk_parts
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store, may_exist
-
-# Fewer chunks are not worth a batch.
-_TOGETHER = 2
 
 
 class ArrayConfig(NamedTuple):
@@ -57,13 +50,6 @@ class ArrayName(NamedTuple):
     config: ArrayConfig
 
 
-class AsStored(NamedTuple):
-    """Chunks whose stored bytes are in memory, and what decodes them."""
-
-    batches: Iterator[StoredBatch]
-    decoder: ChunkDecoder
-
-
 class Array:
     """Reads the chunks of one array. Thread-safe.
 
@@ -74,10 +60,11 @@ class Array:
     key : of a stored object, by its index.
     locate : the shard that contains a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
+    chunks_in : how many read chunks of a stored object contain a part of the array.
     parts : reads parts of chunks; None if these can only be decoded as a whole.
+    decoder : of its chunks.
     at_once : the most chunks that a read holds in memory at once, in addition to data read from a
         shard.
-    fetched_at_once : the most chunks whose stored bytes a read of a local store holds at once.
     """
 
     def __init__(
@@ -94,9 +81,8 @@ class Array:
         self.metadata = metadata
         self.layout = metadata.layout
         self.config = config
-        self._decoder = ChunkDecoder(self.layout)
-        self.at_once = self._decoder.at_once
-        self.fetched_at_once = self._decoder.fetched
+        self.decoder = ChunkDecoder(self.layout)
+        self.at_once = self.decoder.at_once
         wrapped = sum(bool(level.around) for level in self.layout.levels)
         # Undoing a wrapping takes twice this; all wrappings together take half of the memory.
         largest_wrapping = config.memory // (4 * max(1, wrapped))
@@ -107,7 +93,7 @@ class Array:
             else 0
         )
         self._memory = memory = ChunkMemory(
-            self.layout, self._decoder, config.memory, self.shard_cost
+            self.layout, self.decoder, config.memory, self.shard_cost
         )
         self.cost, self.cost_in_block = memory.cost, memory.cost_in_block
         self.fetched = memory.fetched
@@ -120,23 +106,22 @@ class Array:
             store,
             path,
             metadata,
-            self._decoder,
+            self.decoder,
             self._shards,
             memory.longest,
             fill_missing=config.fill_missing,
         )
-        small = self.joins_shards and ShardBatches.suits(self.layout)
-        self._shard_batches = ShardBatches(self.layout, self._stored) if small else None
         self.key = self._stored.key
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
+        self.chunks_in = self._stored.chunks_in
         self.parts = self._part_reader()
 
     def _part_reader(self) -> PartReader | None:
         shape, shards = self.layout.read.regular_shape, self._shards
         if shape is None or not self.layout.data_type.fixed_size:
             return None
-        parts = chunk_parts(self._decoder.codec_of(shape))
+        parts = chunk_parts(self.decoder.codec_of(shape))
         if parts is None or (shards is not None and not shards.reads_several):
             return None
         inner = None if shards is None else shards.ranges()
@@ -173,15 +158,10 @@ class Array:
         return self.metadata.fingerprint
 
     @property
-    def joins_shards(self) -> bool:
-        """Whether chunks of several shards are read faster together."""
-        return self._stored.joins_shards
-
-    @property
     def light(self) -> bool:
         """Whether chunks are objects of their own and cost little more than copying them."""
         return (
-            not self.layout.sharded and self._decoder.codec_of(self.layout.read.largest_chunk).light
+            not self.layout.sharded and self.decoder.codec_of(self.layout.read.largest_chunk).light
         )
 
     def stored_info(self, stored: Index) -> ObjectInfo | None:
@@ -219,7 +199,7 @@ class Array:
     def read_chunks(
         self, indices: Sequence[Index], memory: Memory | None = None, *, scan: bool = False
     ) -> Iterator[ChunkResult]:
-        """Decode read chunks, in any order; each of ``indices`` comes exactly once.
+        """Decode read chunks, each once, in the order that `read_encoded` gives.
 
         memory : returns memory that the decoder may use for the decoded bytes of a chunk.
         scan : whether the other chunks of their shards are wanted soon.
@@ -228,74 +208,18 @@ class Array:
         stored comes as an array of fill values that takes no memory.
         """
         for chunk in self._stored.find(indices, scan=scan):
-            yield self._decoder.decode(chunk, memory)
+            yield self.decoder.decode(chunk, memory)
 
-    def read_encoded(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
-        """The stored bytes of read chunks, in any order, each once; results without such bytes."""
-        return self._stored.find(indices)
+    def read_encoded(
+        self, indices: Sequence[Index], *, scan: bool = False
+    ) -> Iterator[StoredChunk | ChunkResult]:
+        """The stored bytes of read chunks, each once; results of those without such bytes.
 
-    def read_together(
-        self,
-        indices: Sequence[Index],
-        memory: Callable[[int, int], memoryview],
-        sizes: Sequence[int] | None = None,
-        *,
-        whole_shards: bool = False,
-        scan: bool = False,
-    ) -> Iterator[DecodedBatch] | None:
-        """Decode small chunks in batches, in this order; None if that is not possible.
+        They come in the order of ``indices``, but all chunks of a shard where the first of them is.
 
-        memory : returns memory for the decoded bytes of a batch; it gets the position of the first
-            chunk in ``indices`` and the number of chunks.
-        sizes : the number of chunks of each batch, at most ``at_once``; None: as large as possible.
-        whole_shards : whether these are all chunks of their shards.
         scan : as in `read_chunks`.
-
-        In a sharded array the chunks of one shard, which is read in one state, follow each other.
-        They must be of one shard unless `joins_shards` is set.
         """
-        if self._decoder.together is None or len(indices) < _TOGETHER:
-            return None
-        if sizes is None:
-            sizes = _sizes(len(indices), self.at_once)
-        batches = self._batches(indices, sizes, whole_shards=whole_shards, scan=scan)
-        return None if batches is None else self._decode_batches(batches, memory)
-
-    def read_as_stored(
-        self,
-        indices: Sequence[Index],
-        sizes: Sequence[int],
-        *,
-        whole_shards: bool = False,
-        scan: bool = False,
-    ) -> AsStored | None:
-        """Decode chunks in this order, as `ChunkCodec.decode_as_stored` does.
-
-        sizes : the number of chunks of each batch, at most ``fetched_at_once``.
-
-        None if that is not possible. For indices in a sharded array, see `read_together`.
-        """
-        decoder = self._decoder
-        if decoder.as_stored is None or not indices:
-            return None
-        batches = self._batches(indices, sizes, whole_shards=whole_shards, scan=scan)
-        return None if batches is None else AsStored(batches, decoder)
-
-    def _batches(
-        self, indices: Sequence[Index], sizes: Sequence[int], *, whole_shards: bool, scan: bool
-    ) -> Iterator[StoredBatch] | None:
-        if whole_shards and self._shard_batches is not None:
-            return self._shard_batches.read(indices, sizes)
-        return self._stored.batches(indices, sizes, scan=scan)
-
-    def _decode_batches(
-        self, batches: Iterable[StoredBatch], memory: Callable[[int, int], memoryview]
-    ) -> Iterator[DecodedBatch]:
-        first = 0
-        for batch in batches:
-            count = len(batch.indices)
-            yield self._decoder.decode_batch(batch, memory(first, count))
-            first += count
+        return self._stored.find(indices, scan=scan)
 
     def in_shard(
         self, stored: Index, shard: OldShard | None, indices: Sequence[Index]
@@ -316,20 +240,7 @@ class Array:
             failed = ChunkError(key, str(error))
             return {index: partial(ChunkResult, index, None, failed, None) for index in indices}
         return {
-            index: partial(self._decoder.decode, self._stored.of_shard(key, index, encoded), None)
+            index: partial(self.decoder.decode, self._stored.of_shard(key, index, encoded), None)
             for encoded in found
             for index in (by_local[encoded.index],)
         }
-
-    def chunks_in(self, stored: Index) -> int:
-        """How many read chunks of a stored object contain a part of the array."""
-        if not self.layout.sharded:
-            return 1
-        valid = self.layout.stored.valid_shape(stored)
-        leaf = self.layout.levels[-1].inner_shape
-        return math.prod(-(-v // n) for v, n in zip(valid, leaf, strict=True))
-
-
-def _sizes(count: int, most: int) -> list[int]:
-    """Sizes of batches of at most ``most`` chunks each."""
-    return [min(most, count - first) for first in range(0, count, most)]

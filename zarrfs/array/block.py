@@ -66,6 +66,13 @@ class Patch(NamedTuple):
     source: tuple[slice, ...]
     targets: Chunk
 
+    @classmethod
+    def of(cls, piece: Piece) -> Patch:
+        """A patch of one chunk."""
+        index, source, target = piece
+        one = (1,) * len(index)
+        return cls(index, one, source, target.reshape(*one, *target.shape))
+
     @property
     def chunks(self) -> int:
         """Number of chunks."""
@@ -174,15 +181,6 @@ class Block:
             self.target[(*where, ...)].reshape(sides).transpose(*axes, *[a + 1 for a in axes]),
         )
 
-    @property
-    def in_order(self) -> bool:
-        """Whether the parts lie in the target one after the other, each in one piece."""
-        if not self.part.flags.c_contiguous:
-            return False
-        several = [axis for axis, runs in enumerate(self.runs) if len(runs) > 1]
-        before = self.runs[: several[-1]] if several else ()
-        return all(run.target.stop - run.target.start == 1 for runs in before for run in runs)
-
     def indices(self) -> Iterator[Index]:
         """The indices of the chunks."""
         return product(*([run.chunk for run in runs] for runs in self.runs))
@@ -241,24 +239,18 @@ class Block:
         firsts = product(*[[unit[0].chunk for unit in units] for units in along])
         return dict(zip(map(layout.stored_index, firsts), product(*along), strict=True))
 
-    def has_whole_shards(self, layout: ChunkLayout) -> bool:
-        """Whether the block has all chunks of each of its shards that lie in the array."""
-        return layout.members is not None and self._axes_within_shards(layout.members, layout) == 0
-
     def crosses_shards(self, layout: ChunkLayout) -> bool:
         """Whether the block crosses its shards along all axes but one, so that a scan wants all of
         each shard."""
-        return layout.members is not None and self._axes_within_shards(layout.members, layout) <= 1
-
-    def _axes_within_shards(self, members: Shape, layout: ChunkLayout) -> int:
-        """Along how many axes the block has not all chunks of its shards."""
+        if layout.members is None:
+            return False
         within = 0
-        for runs, many, count in zip(self.runs, members, layout.read.counts, strict=True):
+        for runs, many, count in zip(self.runs, layout.members, layout.read.counts, strict=True):
             first, stop = runs[0].chunk, runs[-1].chunk + 1
             within += bool(
                 stop - first != len(runs) or first % many or (stop % many and stop != count)
             )
-        return within
+        return within <= 1
 
     def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
         """A block of other runs in the same memory; there may be one per shard."""

@@ -1,22 +1,21 @@
-"""Decodes the chunks of one array, small ones in batches; and the memory that this takes."""
+"""Decodes the chunks of one array; and the memory that this takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError, reason_of
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
-from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
+from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import Generation
 
 Memory = Callable[[Index], memoryview | None]
 
-# Decoded bytes of one batch: as much as a core's own cache has room for, with the encoded bytes.
+# Decoded bytes that are copied together: as much as a core's own cache has room for, with the
+# encoded bytes.
 _AT_ONCE = 1 << 20
 
 
@@ -49,40 +48,12 @@ class StoredChunk:
     inner: bool
 
 
-class StoredBatch(NamedTuple):
-    """Several consecutive chunks of a request.
-
-    encoded : the bytes of each chunk, except for those in `alone`.
-    keys, generations : of each chunk, as in `StoredChunk`.
-    alone : by position in the batch, the chunks whose results are known already.
-    """
-
-    indices: Sequence[Index]
-    encoded: EncodedBatch
-    keys: Sequence[str]
-    generations: Sequence[Generation | None]
-    alone: dict[int, ChunkResult]
-    inner: bool
-
-
-class DecodedBatch(NamedTuple):
-    """Several chunks, decoded to memory in which they lie one after the other.
-
-    alone : by position in the batch, the results of chunks that are not in that memory.
-    """
-
-    generations: Sequence[Generation | None]
-    alone: dict[int, ChunkResult]
-
-
 class ChunkDecoder:
     """Decodes chunks of ``layout``. Thread-safe.
 
-    at_once : the most chunks of one batch.
-    together : the codec that decodes batches, if that costs less than one by one; else None.
     as_stored : the codec that decodes to elements in stored order, if all chunks have one shape;
         else None.
-    fetched : the most chunks whose stored bytes are fetched at once for ``as_stored``.
+    at_once : the most chunks that are decoded to memory before they are copied together.
     """
 
     def __init__(self, layout: ChunkLayout) -> None:
@@ -90,14 +61,9 @@ class ChunkDecoder:
         shape = layout.read.regular_shape
         self._regular = regular = None if shape is None else layout.chunk_codec(shape)
         self.at_once = 1
-        self.together = None
-        if regular is not None and regular.together is not None:
-            self.at_once = max(1, _AT_ONCE // regular.in_place)
-            self.together = regular
         self.as_stored = None
-        self.fetched = 1
         if regular is not None and regular.as_stored is not None:
-            self.fetched = max(1, _AT_ONCE // regular.as_stored.size)
+            self.at_once = max(1, _AT_ONCE // regular.as_stored.size)
             self.as_stored = regular
 
     def codec(self, index: Index) -> ChunkCodec:
@@ -107,62 +73,6 @@ class ChunkDecoder:
     def codec_of(self, shape: Shape) -> ChunkCodec:
         """The codec of chunks of that shape."""
         return self._regular or self._layout.chunk_codec(shape)
-
-    def decode_batch(self, stored: StoredBatch, out: memoryview) -> DecodedBatch:
-        """Decode chunks to ``out``, which has room for all of them. Only with `together`."""
-        assert self.together is not None
-        alone = stored.alone
-        parts = stored.encoded.parts
-        if len(alone) == len(parts):
-            return DecodedBatch(stored.generations, alone)
-        # After an unexpected error, decoding one by one finds the chunk that causes it.
-        with suppress(Exception):
-            size = len(parts) * self.together.in_place
-            if len(out) == size and self.together.decode_together(stored.encoded, out):
-                return DecodedBatch(stored.generations, alone)
-        alone = dict(alone)
-        for number in range(len(parts)):
-            if (result := self.decode_alone(stored, number)) is not None:
-                alone[number] = result
-        return DecodedBatch(stored.generations, alone)
-
-    def decode_alone(self, stored: StoredBatch, number: int) -> ChunkResult | None:
-        """Decode one chunk of a batch; None if the batch has no bytes of it."""
-        if (data := stored.encoded.data(number)) is None:
-            return stored.alone.get(number)
-        index, key = stored.indices[number], stored.keys[number]
-        chunk = StoredChunk(index, key, data, stored.generations[number], stored.inner)
-        return self.decode(chunk, None)
-
-    def decode_as_stored(
-        self, stored: StoredBatch, number: int, memory: memoryview
-    ) -> Chunk | ChunkResult:
-        """Decode one chunk of a batch; see `ChunkCodec.decode_as_stored`. Only with `as_stored`.
-
-        Returns a result in place of the chunk if it is not stored, or fails.
-        """
-        assert self.as_stored is not None
-        if (data := stored.encoded.data(number)) is None:
-            return stored.alone[number]
-        try:
-            return self.as_stored.decode_as_stored(data, memory)
-        except Exception:  # noqa: BLE001 - `decode_alone` reports the error
-            result = self.decode_alone(stored, number)
-            assert result is not None
-            return result
-
-    def decode_evenly_stored(self, stored: StoredBatch, first: int, counts: Shape) -> Chunk | None:
-        """Decode chunks from position ``first`` of a batch at once, without a copy.
-
-        Returns all of them, of shape ``(*counts, *chunk)``, as `decode_as_stored` returns each;
-        None if they do not lie evenly spaced in one piece, or one of them is bad. Only with
-        `as_stored`.
-        """
-        assert self.as_stored is not None
-        try:
-            return self.as_stored.decode_evenly_stored(stored.encoded, first, counts)
-        except DecodeError:
-            return None
 
     def decode(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
         """Decode one chunk; a result is returned unchanged.

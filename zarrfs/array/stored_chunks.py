@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby, islice, pairwise, repeat
-from operator import floordiv, itemgetter, mod
+from itertools import groupby, repeat
+from operator import floordiv, mod
 
 import numpy as np
 
-from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredBatch, StoredChunk
+from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredChunk
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
 from zarrfs.errors import (
     ChunkError,
@@ -22,12 +21,12 @@ from zarrfs.errors import (
     reason_of,
 )
 from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.codec import Buffer, Chunk, EncodedBatch
+from zarrfs.format.codec import Chunk, EncodedBatch
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import Blob, Generation, Store
 
-Together = tuple[EncodedBatch, Generation | None] | Exception | None
+_OfShard = tuple[EncodedBatch, Generation | None] | Exception | None
 """Inner chunks of one shard; see `ShardReader.read_several`."""
 
 
@@ -81,146 +80,15 @@ class StoredChunks:
     def find(
         self, indices: Sequence[Index], *, scan: bool = False
     ) -> Iterator[StoredChunk | ChunkResult]:
-        """Stored chunks or their results, in any order, each chunk once.
+        """Stored chunks or their results, each once, in the order of ``indices``.
+
+        All chunks of a shard come where the first of them is. Each shard is read in one state.
 
         scan : whether the other chunks of their shards are wanted soon.
         """
         if self._shards is None:
             return self._whole(indices)
         return self._inner(self._shards, indices, scan=scan)
-
-    def alone(self, indices: Sequence[Index], numbers: Sequence[int]) -> dict[int, ChunkResult]:
-        """Some chunks that are read and decoded one by one, by their positions in ``indices``."""
-        wanted = {indices[number]: number for number in numbers}
-        found = (self._decoder.decode(chunk, None) for chunk in self.find(list(wanted)))
-        return {wanted[result.index]: result for result in found}
-
-    def batches(
-        self, indices: Sequence[Index], sizes: Sequence[int], *, scan: bool
-    ) -> Iterator[StoredBatch] | None:
-        """Chunks in their order, in batches; None if `find` has to return each of them alone.
-
-        indices : in a sharded array, those of one shard follow each other. They must be of one
-            shard unless `joins_shards` is set.
-        sizes : the number of chunks of each batch.
-        scan : as in `find`.
-
-        Each shard is read in one state.
-        """
-        if self._shards is None:
-            return self._whole_batches(indices, sizes)
-        if self._layout.members is None or not self._shards.reads_several:
-            return None
-        runs = list(self._by_shard(indices))
-        if len(runs) > 1 and not self.joins_shards:
-            return None
-        return self._inner_batches(
-            indices, sizes, runs, self._together(self._shards, indices[0], runs, scan=scan)
-        )
-
-    @property
-    def joins_shards(self) -> bool:
-        """Whether chunks of several shards are read faster together."""
-        return self._shards is not None and self._shards.reads_several and self._store.traits.near
-
-    def _whole_batches(
-        self, indices: Sequence[Index], sizes: Sequence[int]
-    ) -> Iterator[StoredBatch]:
-        keys = [self.key(index) for index in indices]
-        blobs = self.fetch(keys, self._longest(self._decoder.codec(indices[0])))
-        for first, stop in pairwise(accumulate(sizes, initial=0)):
-            part = indices[first:stop]
-            pieces: list[Buffer] = []
-            parts: list[tuple[int, int, int] | None] = []
-            generations: list[Generation | None] = []
-            alone: dict[int, ChunkResult] = {}
-            for index, blob in zip(part, islice(blobs, len(part)), strict=True):
-                if isinstance(blob, Blob):
-                    parts.append((len(pieces), 0, len(blob.data)))
-                    pieces.append(blob.data)
-                    generations.append(blob.info.generation)
-                    continue
-                alone[len(parts)] = self._not_had(keys[first + len(parts)], index, blob)
-                parts.append(None)
-                generations.append(None)
-            encoded = EncodedBatch(pieces, parts)
-            yield StoredBatch(part, encoded, keys[first:stop], generations, alone, inner=False)
-
-    def _by_shard(self, indices: Sequence[Index]) -> Iterator[WantedShard]:
-        """The chunks of each shard, as far as they follow each other."""
-        for stored, group in groupby(map(self.locate, indices), itemgetter(0)):
-            shape = self._layout.stored.chunk_shape(stored)
-            yield WantedShard(self.key(stored), shape, [index for _, index in group])
-
-    def _together(
-        self, shards: ShardReader, first: Index, runs: Sequence[WantedShard], *, scan: bool
-    ) -> Iterator[Together]:
-        """
-        first : of all chunks.
-        """
-        if len(runs) > 1:
-            yield from shards.read_several(runs)
-            return
-        (run,) = runs
-        valid = self._layout.stored.valid_shape(self.locate(first)[0])
-        inner = self._layout.levels[0].inner_shape
-        count = math.prod([-(-v // n) for v, n in zip(valid, inner, strict=True)])
-        try:
-            yield shards.read_together(run, whole=len(run.indices) == count, scan=scan)
-        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
-            yield error
-
-    def _inner_batches(
-        self,
-        indices: Sequence[Index],
-        sizes: Sequence[int],
-        runs: Sequence[WantedShard],
-        read: Iterator[Together],
-    ) -> Iterator[StoredBatch]:
-        """See `batches`.
-
-        read : each of ``runs``.
-        """
-        coming = zip(runs, read, strict=True)
-        key, begin, end = "", 0, 0
-        found: Together = None
-        for first, stop in pairwise(accumulate(sizes, initial=0)):
-            part = indices[first:stop]
-            pieces: list[Buffer] = []
-            parts: list[tuple[int, int, int] | None] = []
-            keys: list[str] = []
-            generations: list[Generation | None] = []
-            alone: dict[int, ChunkResult] = {}
-            while (at := first + len(parts)) < stop:
-                if at == end:
-                    run, found = next(coming)
-                    key, begin, end = run.key, end, end + len(run.indices)
-                some = range(len(parts), min(end, stop) - first)
-                keys += [key] * len(some)
-                if isinstance(found, tuple):
-                    encoded, generation = found
-                    # Chunks of one shard share its pieces.
-                    base = len(pieces)
-                    pieces += encoded.pieces
-                    parts += [
-                        place and (place[0] + base, place[1], place[2])
-                        for place in encoded.parts[at - begin : at - begin + len(some)]
-                    ]
-                    for number in some:
-                        if parts[number] is None:
-                            alone[number] = self.missing(key, part[number], generation)
-                    generations += [generation] * len(some)
-                else:
-                    parts += [None] * len(some)
-                    if found is None:
-                        alone |= self.alone(part, some)
-                    else:
-                        error = ChunkError(key, _reason(found))
-                        alone |= {n: ChunkResult(part[n], None, error, None) for n in some}
-                    generations += [alone[number].generation for number in some]
-            yield StoredBatch(
-                part, EncodedBatch(pieces, parts), keys, generations, alone, inner=True
-            )
 
     def _whole(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
         """Chunks that are objects of their own."""
@@ -260,55 +128,73 @@ class StoredChunks:
         self, shards: ShardReader, indices: Sequence[Index], *, scan: bool
     ) -> Iterator[StoredChunk | ChunkResult]:
         """Chunks that are in shards."""
-        by_shard: dict[Index, dict[Index, Index]] = defaultdict(dict)
+        by_shard: dict[Index, dict[Index, Index]] = {}
         for index in indices:
             stored, local = self.locate(index)
-            by_shard[stored][local] = index
-        together: Iterator[Together] = repeat(None)
-        if len(by_shard) > 1 and self.joins_shards:
-            shape = self._layout.stored.chunk_shape
-            together = shards.read_several(
-                [WantedShard(self.key(s), shape(s), list(local)) for s, local in by_shard.items()]
+            by_shard.setdefault(stored, {})[local] = index
+        found: Iterator[_OfShard] = repeat(None)
+        if shards.reads_several:
+            near = self._store.traits.near
+            found = shards.read_several(
+                [
+                    WantedShard(
+                        self.key(stored),
+                        self._layout.stored.chunk_shape(stored),
+                        list(by_local),
+                        # It tells a near store nothing.
+                        not near and len(by_local) == self.chunks_in(stored),
+                    )
+                    for stored, by_local in by_shard.items()
+                ],
+                scan=scan,
             )
-        for (stored, by_local), found in zip(by_shard.items(), together, strict=False):
-            yield from self._of_shard(shards, stored, by_local, found, scan=scan)
+        for (stored, by_local), read in zip(by_shard.items(), found, strict=False):
+            yield from self._of_shard(shards, stored, by_local, read)
 
     def _of_shard(
         self,
         shards: ShardReader,
         stored: Index,
         by_local: dict[Index, Index],
-        found: Together,
-        *,
-        scan: bool,
+        found: _OfShard,
     ) -> Iterator[StoredChunk | ChunkResult]:
         """
-        found : of these chunks.
+        found : of these chunks; None: each is to be looked for by itself.
         """
         key = self.key(stored)
-        chunks: Iterable[EncodedChunk]
+        chunks: dict[Index, EncodedChunk] = {}
         reason = "not returned by its shard"
         try:
-            shape = self._layout.stored.chunk_shape(stored)
-            if found is None and shards.reads_several:
-                wanted = WantedShard(key, shape, list(by_local))
-                found = shards.read_together(wanted, whole=False, scan=scan)
+            if found is None:
+                shape = self._layout.stored.chunk_shape(stored)
+                read = shards.read(key, shape, list(by_local))
+                chunks = {chunk.index: chunk for chunk in read}
             if isinstance(found, Exception):
                 raise found
-            if found is None:
-                chunks = shards.read(key, shape, list(by_local))
-            else:
-                encoded, generation = found
-                chunks = [
-                    EncodedChunk(local, encoded.data(number), None, generation)
-                    for number, local in enumerate(by_local)
-                ]
-            for chunk in chunks:
-                yield self.of_shard(key, by_local.pop(chunk.index), chunk)
         except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
             reason = _reason(error)
-        for index in by_local.values():
-            yield ChunkResult(index, None, ChunkError(key, reason), None)
+            found = None
+        if found is not None:
+            encoded, generation = found
+            for number, index in enumerate(by_local.values()):
+                if (data := encoded.data(number)) is None:
+                    yield self.missing(key, index, generation)
+                else:
+                    yield StoredChunk(index, key, data, generation, inner=True)
+            return
+        for local, index in by_local.items():
+            if local in chunks:
+                yield self.of_shard(key, index, chunks[local])
+            else:
+                yield ChunkResult(index, None, ChunkError(key, reason), None)
+
+    def chunks_in(self, stored: Index) -> int:
+        """How many read chunks of a stored object contain a part of the array."""
+        layout = self._layout
+        if not layout.sharded:
+            return 1
+        valid, leaf = layout.stored.valid_shape(stored), layout.levels[-1].inner_shape
+        return math.prod([-(-v // n) for v, n in zip(valid, leaf, strict=True)])
 
     def of_shard(self, key: str, index: Index, found: EncodedChunk) -> StoredChunk | ChunkResult:
         """The result of looking for an inner chunk in its shard."""

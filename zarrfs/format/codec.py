@@ -226,19 +226,6 @@ class BoundBytesBytes:
         raise NotImplementedError
 
     @property
-    def worth_together(self) -> bool:
-        """Whether `decode_together` is faster than one by one, for inputs of the bound size."""
-        return False
-
-    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
-        """Decode each of ``encoded`` into its place in ``out``, which is writable.
-
-        In ``out`` the decoded chunks follow each other, each of exactly the decoded size. False if
-        one of them cannot be decoded in this way; `decode` then returns each chunk or its error.
-        """
-        return False
-
-    @property
     def head(self) -> int:
         """Bytes at the start of an encoded form that say where its parts are.
 

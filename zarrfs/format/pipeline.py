@@ -6,7 +6,6 @@ codecs, one array -> bytes codec, any number of bytes -> bytes codecs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from zarrfs.format.codec import (
     BytesBytesCodec,
     Chunk,
     ChunkSpec,
-    EncodedBatch,
     Permutes,
     SizeBound,
     StoresElements,
@@ -54,8 +52,6 @@ class CodecPipeline(NamedTuple):
         bytes_bytes, encoded = bind_bytes(self.bytes_bytes, array_bytes.encoded)
         in_place = array_bytes.is_memory_layout and not array_array and array_bytes.encoded.exact
         size = array_bytes.encoded.maximum if in_place else -1
-        first = bytes_bytes[0] if bytes_bytes and size > 0 else None
-        together = first if first is not None and first.worth_together else None
         return ChunkCodec(
             decoded,
             tuple(array_array),
@@ -63,7 +59,6 @@ class CodecPipeline(NamedTuple):
             bytes_bytes,
             encoded,
             size,
-            together,
             max(decoded.nbytes * (1 if in_place else 2), _beside(bytes_bytes, array_bytes.encoded)),
             _as_stored(array_array, array_bytes, bytes_bytes, spec),
         )
@@ -159,19 +154,6 @@ def decode_bytes(
     return data
 
 
-def _undo(codecs: Sequence[BoundBytesBytes], encoded: EncodedBatch) -> EncodedBatch:
-    pieces: list[Buffer] = []
-    parts: list[tuple[int, int, int] | None] = []
-    for number in range(len(encoded.parts)):
-        if (data := encoded.data(number)) is None:
-            parts.append(None)
-            continue
-        data = decode_bytes(codecs, data)
-        parts.append((len(pieces), 0, len(data)))
-        pieces.append(data)
-    return EncodedBatch(pieces, parts)
-
-
 def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
     """Encode with bytes -> bytes codecs, first to last."""
     for codec in codecs:
@@ -186,8 +168,6 @@ class ChunkCodec(NamedTuple):
     encoded : size in bytes of an encoded chunk.
     in_place : size in bytes of the last output of ``bytes_bytes`` when decoding, if that is the
         chunk in memory; else -1.
-    together : the codec with that output, if it decodes several chunks at once faster than one by
-        one; else None.
     beside : bytes in memory at once in addition to a stored chunk while it is decoded.
     as_stored : the layout of elements in the output of ``bytes_bytes``; None if the elements are
         not merely stored one after another.
@@ -199,7 +179,6 @@ class ChunkCodec(NamedTuple):
     bytes_bytes: tuple[BoundBytesBytes, ...]
     encoded: SizeBound
     in_place: int
-    together: BoundBytesBytes | None
     beside: int
     as_stored: StoredElements | None
 
@@ -218,20 +197,6 @@ class ChunkCodec(NamedTuple):
     def verifies(self) -> bool:
         """Whether a checksum is stored with the chunk."""
         return verifies(self.bytes_bytes)
-
-    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
-        """Decode chunks into ``out``, one after the other, each of ``in_place`` bytes.
-
-        Only if ``together`` is set. False if the chunks cannot be decoded at once; `decode` then
-        returns each chunk or its error.
-        """
-        assert self.together is not None
-        try:
-            if behind := self.bytes_bytes[1:]:
-                encoded = _undo(behind, encoded)
-            return self.together.decode_together(encoded, out)
-        except DecodeError:
-            return False
 
     def decode(
         self, data: Buffer, out: Chunk | None = None, memory: memoryview | None = None
@@ -261,57 +226,37 @@ class ChunkCodec(NamedTuple):
             copy_elements(chunk, out)
         return out
 
-    def decode_as_stored(self, data: Buffer, memory: memoryview) -> Chunk:
-        """The chunk in the byte order and the order of elements in which it is stored.
+    def stored_bytes(self, data: Buffer, memory: memoryview | None) -> Buffer:
+        """The elements of a chunk in the byte order and the order in which they are stored.
 
-        Only if ``as_stored`` is set. Copying such a chunk to its place costs as much as copying a
-        chunk that was brought into order before.
+        Only if ``as_stored`` is set. Copying such elements to their places costs as much as copying
+        a chunk that was brought into order before.
 
-        memory : as in `decode`; the result is a view of it, or of ``data``.
+        memory : writable memory of the stored elements' size; the result is this, or a view of
+            ``data``, or other memory.
 
         Raises DecodeError.
         """
-        stored = self.as_stored
-        assert stored is not None
+        assert self.as_stored is not None
         if self.bytes_bytes:
             data = decode_bytes(self.bytes_bytes, data, memory)
-        if len(data) != stored.size:
-            raise DecodeError(f"decodes to {len(data)} bytes, expected {stored.size}")
-        chunk: Chunk = np.ndarray(stored.shape, stored.dtype, data)
-        return chunk.transpose(stored.axes) if self.array_array else chunk
+        if len(data) != self.as_stored.size:
+            raise DecodeError(f"decodes to {len(data)} bytes, expected {self.as_stored.size}")
+        return data
 
-    def decode_evenly_stored(
-        self, encoded: EncodedBatch, first: int, counts: Shape
-    ) -> Chunk | None:
-        """Several chunks as `decode_as_stored` returns each, as one view of their encoded bytes.
+    def stored_elements(self, data: Buffer, counts: Shape = ()) -> Chunk:
+        """The chunk that `stored_bytes` returned, or several of them that lie side by side.
 
-        first : the first of these chunks.
-        counts : how many chunks along each axis; ``encoded`` has them in C order.
-
-        Returns an array of shape ``(*counts, *chunk)``; None if the chunks do not lie in one piece
-        at even distances along each axis, or are not stored as they are. Raises DecodeError if one
-        of them is bad.
+        data : their bytes, one chunk after the other.
+        counts : of chunks along each axis; the result has the shape ``(*counts, *chunk)``.
         """
         stored = self.as_stored
-        if stored is None or not stored.verbatim:
-            return None
-        places = encoded.parts[first : first + math.prod(counts)]
-        starts = [place[1] for place in places if place is not None]
-        length = self.encoded.maximum
-        same = {(place[0], place[2] - place[1]) for place in places if place is not None}
-        steps = _even_steps(starts, counts) if len(starts) == len(places) else None
-        if steps is None or len(same) > 1 or (number_and_length := same.pop())[1] != length:
-            return None
-        piece = encoded.pieces[number_and_length[0]]
-        if self.bytes_bytes:
-            whole = memoryview(piece)
-            for start in starts:
-                decode_bytes(self.bytes_bytes, whole[start : start + length])
-        shape, dtype, axes = stored.shape, stored.dtype, stored.axes
-        strides = (*steps, *_strides(shape, dtype.itemsize))
-        chunks: Chunk = np.ndarray((*counts, *shape), dtype, piece, starts[0], strides)
+        assert stored is not None
+        chunks: Chunk = np.ndarray((*counts, *stored.shape), stored.dtype, data)
+        if not self.array_array:
+            return chunks
         rank = len(counts)
-        return chunks.transpose(*range(rank), *[rank + axis for axis in axes])
+        return chunks.transpose(*range(rank), *[rank + axis for axis in stored.axes])
 
     def encode(self, chunk: Chunk) -> Buffer:
         """The bytes to store for ``chunk``, an array of ``spec.shape`` and ``spec.dtype``."""
@@ -346,28 +291,3 @@ class ChunkCodec(NamedTuple):
 def verifies(codecs: Iterable[BoundBytesBytes]) -> bool:
     """Whether one of the codecs stores a checksum."""
     return any(codec.verifies for codec in codecs)
-
-
-def _even_steps(numbers: Sequence[int], counts: Shape) -> list[int] | None:
-    """The distance between neighbours along each axis; None if it varies.
-
-    numbers : in C order of an array of shape ``counts``.
-    """
-    steps = []
-    together = len(numbers)
-    expected = list(numbers[:1])
-    for count in counts:
-        together //= count
-        step = numbers[together] - numbers[0] if count > 1 else 0
-        steps.append(step)
-        expected = [number + i * step for number in expected for i in range(count)]
-    return steps if expected == list(numbers) else None
-
-
-def _strides(shape: Shape, size: int) -> list[int]:
-    """The strides, in bytes, of elements of ``size`` bytes in C order."""
-    strides = []
-    for length in reversed(shape):
-        strides.append(size)
-        size *= length
-    return strides[::-1]

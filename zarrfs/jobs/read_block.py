@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.array import Array, ArrayName
 from zarrfs.array.block import Block, RunRange, expanded, ranges
-from zarrfs.array.block_reader import BlockRead, read_shards
+from zarrfs.array.block_reader import BlockRead, read_block
 from zarrfs.errors import ChunkError
 from zarrfs.jobs import answers
 from zarrfs.jobs.job import BadAnswer, Packed, Passing
@@ -46,7 +46,7 @@ class ReadBlock:
         )
 
     def perform(self) -> BlockRead:
-        return read_shards(self.array, self.block)
+        return read_block(self.array, self.block)
 
     def pack(self, passing: Passing) -> Packed | None:
         part = self.block.part

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-import numcodecs
 import numpy as np
 import pytest
 
@@ -12,9 +11,6 @@ from tests.fs.documents import array_document, sharding
 from tests.fs.loop import Loop
 from tests.fs.mounted import Mounted
 from zarrfs.errors import ChunkError
-from zarrfs.format.codec import EncodedBatch, SizeBound
-from zarrfs.format.codecs.native import libzstd
-from zarrfs.format.codecs.zstd import ZstdCodec
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.local.local import LocalStore
 
@@ -95,23 +91,3 @@ def test_a_missing_chunk_that_is_an_error(tmp_path):
     (tmp_path / "zarr.json").write_bytes(array_document((COUNT,), (1,)))
     with pytest.raises(ChunkError, match="is not stored"):
         _mounted(tmp_path, fill_missing=False).open("array.bin").read(0, 2 * COUNT)
-
-
-@pytest.mark.parametrize("size", [1, 2, 8, 16])
-def test_tiny_zstd_frames_are_decoded_together(size):
-    if libzstd() is None:
-        pytest.skip("this system has no libzstd")
-    elements = [bytes([n]) * size for n in range(9)]
-    frames = [numcodecs.Zstd(1).encode(each) for each in elements]
-    bound = ZstdCodec().bind(SizeBound(size, exact=True))
-
-    def decoded(frames: list[bytes]) -> bytes | None:
-        batch = EncodedBatch(frames, [(n, 0, len(each)) for n, each in enumerate(frames)])
-        out = bytearray(size * len(frames))
-        return bytes(out) if bound.decode_together(batch, memoryview(out)) else None
-
-    assert decoded(frames) == b"".join(elements)
-    # Cut anywhere, in a batch or as its first.
-    for cut in range(len(frames[0])):
-        assert decoded([*frames[1:], frames[0][:cut]]) is None
-        assert decoded([frames[0][:cut], *frames[1:]]) is None

@@ -63,11 +63,13 @@ class WantedShard(NamedTuple):
 
     shape : of the shard, in the array's axis order.
     indices : within the shard.
+    whole : whether these are all inner chunks of the shard that lie in the array.
     """
 
     key: str
     shape: Shape
     indices: Sequence[Index]
+    whole: bool
 
 
 def shard_cost(layout: ChunkLayout, shard_shape: Shape, largest_wrapping: int) -> int:
@@ -140,29 +142,35 @@ class ShardReader:
             return
         yield from self._read_whole(key, shard_shape, indices)
 
-    def read_together(
-        self, wanted: WantedShard, *, whole: bool, scan: bool = False
-    ) -> tuple[EncodedBatch, Generation | None] | None:
-        """As `read`, all at once; None if an inner chunk is bad, or the shard changes meanwhile.
+    def read_several(
+        self, wanted: Sequence[WantedShard], *, scan: bool
+    ) -> Iterator[tuple[EncodedBatch, Generation | None] | Exception | None]:
+        """As `read`, for each shard in order all at once. Only if `reads_several` is set.
 
-        whole : whether these are all inner chunks of the shard that lie in the array.
-        scan : whether the others are wanted soon.
+        scan : whether the other inner chunks of these shards are wanted soon.
 
-        Also returns the state of the shard; None: it does not exist. Raises as `read` does. Only if
-        `reads_several` is set.
+        Yields the inner chunks and the state of the shard (None: it does not exist), or the error
+        that `read` raises; None if an inner chunk is bad, or the shard changes meanwhile. A near
+        store may read ahead.
         """
-        key, shard_shape, indices = wanted
+        if self._store.traits.near:
+            yield from self._read_in_steps(wanted)
+            return
+        for shard in wanted:
+            try:
+                yield self._read_together(shard, scan=scan)
+            except Exception as error:  # noqa: BLE001 - must affect this shard only
+                yield error
+
+    def _read_together(
+        self, wanted: WantedShard, *, scan: bool
+    ) -> tuple[EncodedBatch, Generation | None] | None:
+        """See `read_several`; raises its errors."""
+        key, shard_shape, indices, whole = wanted
         shard = None
         if whole:
             shard = self._shards.whole(key, shard_shape, len(indices) * self._leaf_limit)
-        if shard is None:
-            if self._store.traits.near:
-                (found,) = self.read_several([wanted])
-                if isinstance(found, Exception):
-                    raise found
-                return found
-            shard = self._shards.find(key, shard_shape, scan=scan)
-        part, generation = shard
+        part, generation = shard or self._shards.find(key, shard_shape, scan=scan)
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
         level = self._layout.levels[0]
@@ -185,13 +193,10 @@ class ShardReader:
         """Reads ranges of inner chunks. Only if `reads_several` is set."""
         return InnerRanges(self._shards, self._layout)
 
-    def read_several(
+    def _read_in_steps(
         self, wanted: Sequence[WantedShard]
     ) -> Iterator[tuple[EncodedBatch, Generation | None] | Exception | None]:
-        """For each shard, in order, what `read_together` returns, or the error that it raises.
-
-        The store may read ahead. Only if `reads_several` is set.
-        """
+        """See `read_several`."""
         level = self._layout.levels[0]
         plans = []
         for shard in wanted:
@@ -199,7 +204,7 @@ class ShardReader:
             plans.append(InnerPlan(partial(self._plan, entries=entries), len(entries)))
         ranges = [
             ShardRanges(key, shape, plan.ranges)
-            for (key, shape, _), plan in zip(wanted, plans, strict=True)
+            for (key, shape, *_), plan in zip(wanted, plans, strict=True)
         ]
         for shard, plan, read in zip(
             wanted, plans, self._shards.read_in_steps(ranges), strict=True

@@ -21,10 +21,6 @@ from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.shard_index import IndexCodec, ShardIndex
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Steps, Store
 
-# Bytes of a local shard up to which a second read, for its index, costs more than one large read. A
-# round trip always does.
-_MOST_WHOLE = 4 << 20
-
 StoredState = tuple[Part | None, Generation | None]
 """All of a shard, and its state; None: there is no shard."""
 
@@ -75,12 +71,10 @@ class StoredShards:
 
         most : bytes of its inner chunks for which there is room in memory.
 
-        None if its index is cached, or if the shard is larger.
+        None if its index is cached, if the shard is larger, or if no round trip would be saved.
         """
         limit = most + self.index_codec(shard_shape).size
-        if self._store.traits.near and limit > _MOST_WHOLE:
-            return None
-        if self.known(key) is not None:
+        if self._store.traits.near or self.known(key) is not None:
             return None
         forgotten = self._known.forgotten
         try:

@@ -21,56 +21,37 @@ class NotCached(LookupError):
     """A chunk is not in the cache, or not fresh, so the bytes cannot be had without a load."""
 
 
-class ChunkGroup(Entry):
-    """Chunks that share one piece of memory and are evicted together; mostly a single chunk.
-
-    chunks : those that are still cached; ``charged`` also counts those that are not.
-    """
-
-    __slots__ = ("_home", "chunks")
-
-    def __init__(self, home: ArrayChunks) -> None:
-        super().__init__()
-        self.chunks: dict[Index, CachedChunk] = {}
-        self._home = home
-
-    def forget(self) -> None:
-        self._home.forget(self.chunks)
-        # The chunks refer to the group, too.
-        self.chunks.clear()
-
-
-class CachedChunk:
+class CachedChunk(Entry):
     """A chunk in memory.
 
     chunk : read-only; a copy if the given array would keep more memory alive.
     data : the bytes of the chunk in C order, if its memory has that order.
     generation : of the stored object that the chunk came from.
-    charged : bytes of the budget.
     checked : the last check (`Freshness.checks`) since whose begin the chunk is known to have
         matched the store; -1 if it must be checked again.
     """
 
-    __slots__ = ("charged", "checked", "chunk", "data", "generation", "group")
+    __slots__ = ("_home", "_index", "checked", "chunk", "data", "generation")
 
     def __init__(
         self,
+        home: ArrayChunks,
+        index: Index,
         chunk: Chunk,
         generation: Generation | None,
-        group: ChunkGroup,
         *,
-        alone: bool,
         in_order: bool = True,
     ) -> None:
         """
-        alone : whether no other chunk of the group lies in the same memory.
         in_order : whether to bring the chunk into C order, in which flat views copy fastest.
         """
+        super().__init__()
+        self._home = home
+        self._index = index
         self.charged = CHUNK_OVERHEAD
-        self.group = group
         contiguous = chunk.flags.c_contiguous
         if any(chunk.strides) or not chunk.ndim:
-            size = _base_size(chunk) if alone else chunk.nbytes
+            size = _base_size(chunk)
             # A view into a much larger buffer would keep all of that buffer alive.
             crowded = size > 1.125 * chunk.nbytes
             if (in_order and not contiguous) or crowded:
@@ -86,6 +67,9 @@ class CachedChunk:
             self.data = chunk.reshape(-1).view(np.uint8).data
         self.generation = generation
         self.checked = 0
+
+    def forget(self) -> None:
+        self._home.forget(self._index)
 
 
 class ArrayChunks:
@@ -116,7 +100,7 @@ class ArrayChunks:
                 chunk = held.get(index)
                 if chunk is None or chunk.checked < not_before:
                     return None
-                order.move_to_end(chunk.group)
+                order.move_to_end(chunk)
                 found.append(chunk)
         self._cache.stats.hits += len(found)
         return found
@@ -133,9 +117,8 @@ class ArrayChunks:
             if chunk is None or chunk.checked < not_before:
                 missing.append(index)
                 continue
-            group = chunk.group
-            order.move_to_end(group)
-            group.pins += 1
+            order.move_to_end(chunk)
+            chunk.pins += 1
             found.append((index, chunk))
         return found, missing
 
@@ -160,7 +143,7 @@ class ArrayChunks:
         if self._held.get(index) is not chunk:
             return False
         chunk.checked = max(chunk.checked, checked)
-        chunk.group.pins += 1
+        chunk.pins += 1
         return True
 
     def put(self, coming: Iterable[tuple[Index, CachedChunk]]) -> int:
@@ -174,11 +157,7 @@ class ArrayChunks:
                 freed += self._drop(index)
             self._held[index] = chunk
             self._cache.chunks += 1
-            group = chunk.group
-            group.chunks[index] = chunk
-            group.charged += chunk.charged
-            if len(group.chunks) == 1:
-                self._cache.add(group)
+            self._cache.add(chunk)
         return freed
 
     def drop(self, indices: Iterable[Index] | None = None) -> int:
@@ -194,23 +173,14 @@ class ArrayChunks:
         """The indices of all cached chunks. With the lock held."""
         return list(self._held)
 
-    def forget(self, indices: Iterable[Index]) -> None:
-        """For `ChunkGroup`: these chunks have been evicted. With the lock held."""
-        for index in indices:
-            del self._held[index]
-            self._cache.chunks -= 1
+    def forget(self, index: Index) -> None:
+        """For `CachedChunk`: this chunk has been evicted. With the lock held."""
+        del self._held[index]
+        self._cache.chunks -= 1
 
     def _drop(self, index: Index) -> int:
         chunk = self._held.get(index)
-        if chunk is None:
-            return 0
-        group = chunk.group
-        if len(group.chunks) == 1:
-            return self._cache.remove(group)
-        del self._held[index]
-        del group.chunks[index]
-        self._cache.chunks -= 1
-        return 0
+        return 0 if chunk is None else self._cache.remove(chunk)
 
 
 def _base_size(chunk: Chunk) -> int:

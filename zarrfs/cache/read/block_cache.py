@@ -1,7 +1,7 @@
 """The decoded memory of a mount: one budget, one order of use, one way to reclaim.
 
-An *entry* is memory that is charged, used and evicted as a whole: a chunk, a group of small chunks,
-or a slab, which is a contiguous part of a flat file. Each array and each flat file finds its own
+An *entry* is memory that is charged, used and evicted as a whole: a chunk or
+a slab, which is a contiguous part of a flat file. Each array and each flat file finds its own
 entries by key (`ArrayChunks`, `Slabs`). The cache has all entries in order of use.
 
 The order of eviction: first unused buffers (`Arena`), then slabs that their readers have finished

@@ -23,11 +23,11 @@ from itertools import repeat
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
-from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk, ChunkGroup
+from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
 from zarrfs.cache.read.freshness import Freshness
-from zarrfs.cache.read.loading import Loaded, LoadPlan, load
+from zarrfs.cache.read.loading import LoadPlan, in_time
 from zarrfs.errors import ChunkError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -98,7 +98,7 @@ class ChunkLoads:
                 raise
             finally:
                 if found:
-                    cache.unpin([held.group for _, held in found])
+                    cache.unpin([held for _, held in found])
         ticket.finish()
 
     def _load(self, indices: Sequence[Index], check: int) -> None:
@@ -154,12 +154,12 @@ class ChunkLoads:
                     continue
                 waiting = self._flights.end((index, check))
             if waiting is None:
-                self._cache.unpin([old.group])
+                self._cache.unpin([old])
                 continue
             self._cache.stats.revalidated += 1
             for waiter in waiting:
                 _hand_over(waiter, [(index, old.chunk)])
-            self._cache.unpin([old.group])
+            self._cache.unpin([old])
             yield index
 
     def _since(self, check: int) -> int:
@@ -172,22 +172,19 @@ class ChunkLoads:
         reserved = self._plan.total(indices) + self._array.shard_cost
         budget.reserve(reserved)
         try:
-            for loaded in load(self._array, indices, self._plan.memory):
-                reserved -= self._admit(loaded, check)
-                yield [result.index for result in loaded.results]
+            coming = self._array.read_chunks(indices, self._plan.memory)
+            for results in in_time(coming) if len(indices) > 1 else [list(coming)]:
+                reserved -= self._admit(results, check)
+                yield [result.index for result in results]
                 # A chunk that is not kept must be freed before other loads get its memory.
-                loaded.results.clear()
+                results.clear()
         finally:
             budget.release(reserved)
 
-    def _admit(self, loaded: Loaded, check: int) -> int:
+    def _admit(self, results: Sequence[ChunkResult], check: int) -> int:
         """Hand chunks to their waiters and cache those to be kept; returns the bytes charged."""
-        results = loaded.results
         self._notice(results)
-        # Shared memory is worth keeping only if all of its chunks are kept.
         wishes = self._flights.kept([(result.index, check) for result in results])
-        together = loaded.together and all(wishes)
-        group = ChunkGroup(self.chunks)
         coming: list[tuple[Index, Chunk, CachedChunk | None]] = []
         for result, keep in zip(results, wishes, strict=True):
             index, chunk = result.index, result.chunk
@@ -195,21 +192,17 @@ class ChunkLoads:
                 continue
             held = None
             if keep:
-                if not together:
-                    group = ChunkGroup(self.chunks)
                 in_order = keep is Keep.IN_ORDER
-                held = CachedChunk(
-                    chunk, result.generation, group, alone=not together, in_order=in_order
-                )
+                held = CachedChunk(self.chunks, index, chunk, result.generation, in_order=in_order)
                 chunk = held.chunk
             coming.append((index, chunk, held))
         waiting: dict[_Waiter, list[tuple[Index, Chunk]]] = {}
         try:
-            kept, charged = self._land(coming, check, waiting, together=together)
+            kept, charged = self._land(coming, check, waiting)
         finally:
             for waiter, delivery in waiting.items():
                 _hand_over(waiter, delivery)
-        self._cache.unpin([held.group for held in kept])
+        self._cache.unpin(kept)
         for result in results:
             if result.chunk is None:
                 assert result.error is not None
@@ -252,36 +245,28 @@ class ChunkLoads:
         coming: Sequence[tuple[Index, Chunk, CachedChunk | None]],
         check: int,
         waiting: dict[_Waiter, list[tuple[Index, Chunk]]],
-        *,
-        together: bool,
     ) -> tuple[list[CachedChunk], int]:
         """End flights; returns the cached chunks, still pinned, and the bytes charged.
 
         waiting : gets the chunks by waiter.
-        together : whether all chunks to be cached belong to one group.
         """
         kept: list[tuple[Index, CachedChunk]] = []
         again: list[Index] = []
-        charged = unused = 0
+        charged = 0
         with self._cache.lock:
             since = self._since(check)
             for index, chunk, held in coming:
                 waiters = self._flights.end((index, check))
                 if waiters is None:
                     again.append(index)
-                    unused += 0 if held is None else held.charged
                     continue
                 for waiter in waiters:
                     waiting.setdefault(waiter, []).append((index, chunk))
                 if held is not None:
                     held.checked = since
-                    held.group.pins += 1
+                    held.pins += 1
                     kept.append((index, held))
                     charged += held.charged
-            if kept and together:
-                # The memory of an unused chunk lasts as long as that of the others in the group.
-                kept[0][1].group.charged += unused
-                charged += unused
             freed = self.chunks.put(kept)
         self._cache.release(freed)
         for index in again:

@@ -1,4 +1,4 @@
-"""Decoding for the cache: how chunks are divided into jobs, and small ones decoded in batches."""
+"""Decoding for the cache: how chunks are divided into jobs, and how soon readers get them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_decoder import ChunkResult, Memory
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.format.chunk_grid import Index
@@ -127,53 +125,7 @@ def _count_jobs(costs: Sequence[int], most: int) -> int:
     return jobs
 
 
-class Loaded(NamedTuple):
-    """Some chunks of a job.
-
-    together : whether all chunks share one piece of memory; fill values take none.
-    """
-
-    results: list[ChunkResult]
-    together: bool
-
-
-def load(array: Array, indices: Sequence[Index], memory: Memory) -> Iterator[Loaded]:
-    """Decode chunks; each of ``indices`` comes exactly once.
-
-    memory : for a single chunk, as `Array.read_chunks` takes it.
-    """
-    if len(indices) == 1:
-        yield Loaded(list(array.read_chunks(indices, memory)), together=False)
-        return
-    layout = array.layout
-    spec = layout.spec(layout.read.regular_shape or ())
-    room: list[NDArray[np.uint8]] = []
-
-    def for_several(_first: int, count: int) -> memoryview:
-        room.append(np.empty(count * spec.nbytes, np.uint8))
-        return room[-1].data
-
-    batches = array.read_together(indices, for_several)
-    if batches is None:
-        for results in _in_time(array.read_chunks(indices, memory)):
-            yield Loaded(results, together=False)
-        return
-    first = 0
-    for generations, alone in batches:
-        count = len(generations)
-        chunks = room.pop().view(spec.dtype).reshape(count, *spec.shape)
-        results = []
-        for number, index in enumerate(indices[first : first + count]):
-            result = alone.get(number)
-            if result is None:
-                result = ChunkResult(index, chunks[number, ...], None, generations[number])
-            results.append(result)
-        first += count
-        separate = [r.chunk for r in alone.values() if r.chunk is not None and any(r.chunk.strides)]
-        yield Loaded(results, together=not separate)
-
-
-def _in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:
+def in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:
     """Several results together, none of them delayed for long.
 
     If reading fails unexpectedly, the results before the failure come first.

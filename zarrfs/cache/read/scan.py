@@ -168,6 +168,5 @@ class Scanner:
         # All wanted chunks of a shard are fetched at once, and so are those from a remote store;
         # each waits until the earlier ones are decoded.
         at_once = array.layout.sharded or array.store.traits.in_flight > 1
-        fetched = chunks if at_once else min(chunks, array.fetched_at_once)
-        waiting = max(0, fetched - together) * min(cost, array.fetched(shape))
+        waiting = (chunks - together if at_once else 0) * min(cost, array.fetched(shape))
         return together * cost + waiting + array.shard_cost + chunks * _OBJECTS

@@ -15,10 +15,10 @@ import numpy as np
 from numcodecs import blosc
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedBatch, EncodedPart, SizeBound
+from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.blosc_header import find_blocks
-from zarrfs.format.codecs.native import address_of, address_of_source, libblosc, source_of
+from zarrfs.format.codecs.native import address_of, libblosc, source_of
 from zarrfs.format.codecs.own_process import in_own_process
 
 
@@ -33,9 +33,6 @@ in_own_process(_without_threads)
 # Decoded and encoded bytes, as the header gives them; the block size lies between them.
 _SIZES = struct.Struct("<4xI4xI")
 _HEADER = _SIZES.size
-# Most decoded bytes of containers that are decoded together; for larger ones it makes no
-# difference.
-_LARGEST_TOGETHER = 256 << 10
 # With the offsets of a thousand blocks.
 _HEAD = 4096
 _LIGHT = frozenset({"blosclz", "lz4", "lz4hc", "snappy"})
@@ -126,41 +123,6 @@ class BoundBlosc(BoundBytesBytes):
             raise DecodeError(
                 f"Blosc header says {nbytes} decoded bytes, expected {self.decoded.maximum}"
             )
-
-    @property
-    def worth_together(self) -> bool:
-        exact = self.decoded.exact and 0 < self.decoded.maximum <= _LARGEST_TOGETHER
-        return exact and libblosc() is not None
-
-    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
-        if (library := libblosc()) is None:
-            return False
-        fills, pieces, size = library.fills, encoded.pieces, self.decoded.maximum
-        addresses: dict[int, int] = {}
-        first = address_of(out)
-        for place, part in zip(range(0, len(out), size), encoded.parts, strict=True):
-            if part is not None:
-                number, start, stop = part
-                piece = pieces[number]
-                if stop - start < _HEADER:
-                    return False
-                nbytes, cbytes = _SIZES.unpack_from(piece, start)
-                self._check_sizes(nbytes, cbytes, stop - start)
-                if blosc_streams.handles(piece, start):
-                    data = memoryview(piece)[start:stop]
-                    if blosc_streams.fill(data, out[place : place + size]):
-                        continue
-                source: bytes | int
-                if isinstance(piece, bytes) and not start:
-                    source = piece  # needs no address
-                elif (address := addresses.get(number)) is not None:
-                    source = address + start
-                else:
-                    addresses[number] = address_of_source(piece)
-                    source = addresses[number] + start
-                if not fills(source, first + place, size):
-                    return False
-        return True
 
     @property
     def head(self) -> int:

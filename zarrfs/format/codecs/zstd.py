@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import BoundCompressor, Buffer, EncodedBatch, SizeBound
+from zarrfs.format.codec import BoundCompressor, Buffer, SizeBound
 from zarrfs.format.codecs.native import libzstd
 
 _MAGIC = 0xFD2FB528
@@ -23,9 +23,6 @@ _LARGEST_BLOCK = 1 << 17
 # Most bytes that a thread's compressor may keep. Making a new one costs a tenth of the time for
 # encoding 64 KiB, and next to nothing for larger inputs.
 _LARGEST_KEPT = 4 << 20
-# Most decoded bytes of frames that are decoded together; for larger frames it makes no
-# difference.
-_LARGEST_TOGETHER = 256 << 10
 # Bytes above which numcodecs encodes faster, although it makes a compressor for each chunk.
 _LARGEST_BY_ZSTANDARD = 1 << 20
 
@@ -58,31 +55,23 @@ class BoundZstd(BoundCompressor):
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         expected = self.decoded.maximum
-        # Mostly the data are one frame whose header gives the expected size.
-        if not self.decoded.exact or not expected or not _are_frames_of(_alone(data), expected):
-            self._check_size(data)
         if not self.decoded.exact:
+            self._check_size(data)
             return _decompress(data, None)
         if not expected:
+            self._check_size(data)
             return b""
         # Uncleared memory is safe here, because none of its old bytes become visible.
         target = np.empty(expected, np.uint8).data if out is None else out
-        if (library := libzstd()) is None:
+        library = libzstd()
+        # Mostly the data are one frame. The library also knows older formats, which are not valid.
+        if library is not None and data[:4] == _MAGIC_BYTES and library.fills(data, target):
+            return target
+        self._check_size(data)
+        if library is None:
             return _decompress(data, target)
         library.decompress(data, target)
         return target
-
-    @property
-    def worth_together(self) -> bool:
-        exact = self.decoded.exact and 0 < self.decoded.maximum <= _LARGEST_TOGETHER
-        return exact and libzstd() is not None
-
-    def decode_together(self, encoded: EncodedBatch, out: memoryview) -> bool:
-        library = libzstd()
-        expected = self.decoded.maximum
-        if library is None or not _are_frames_of(encoded, expected):
-            return False
-        return library.decompress_many(encoded, out, expected)
 
     def _check_size(self, data: Buffer) -> None:
         known, at_most = content_size(data)
@@ -160,36 +149,6 @@ def content_size(data: Buffer) -> tuple[int | None, int]:
     if position != len(view):
         raise DecodeError("a Zstandard frame is cut short")
     return known, at_most
-
-
-def _alone(data: Buffer) -> EncodedBatch:
-    return EncodedBatch([data], [(0, 0, len(data))])
-
-
-def _are_frames_of(encoded: EncodedBatch, size: int) -> bool:
-    """Whether each input is exactly one frame whose header gives ``size`` bytes."""
-    # Frames of one writer mostly begin with the same bytes, up to their first block.
-    head, tail = b"", 0
-    try:
-        for part in encoded.parts:
-            if part is None:
-                continue
-            number, start, stop = part
-            piece = encoded.pieces[number]
-            first = start + len(head)
-            if not head or piece[start:first] != head:
-                view = memoryview(piece)[:stop]
-                if view[start : start + 4] != _MAGIC_BYTES:
-                    return False
-                content_size, first, checksum = _frame_header(view, start + len(_MAGIC_BYTES))
-                if content_size != size:
-                    return False
-                head, tail = bytes(view[start:first]), 4 * checksum
-            if _blocks(piece, first, stop)[1] + tail != stop:
-                return False
-    except DecodeError:
-        return False
-    return True
 
 
 def _frame_header(view: memoryview, position: int) -> tuple[int | None, int, bool]:

@@ -1,4 +1,4 @@
-"""Blosc chunks decoded several at once are the same, bit for bit and error for error, as alone."""
+"""Blosc chunks of a block are the same, bit for bit and error for error, as alone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.unit import test_chunk_decoder as batches
 from tests.unit.test_chunk_decoder import COUNT, FILL, SIZE, values
 from zarrfs.errors import DecodeError
 from zarrfs.format import chunk_layout
-from zarrfs.format.codec import EncodedBatch, SizeBound
+from zarrfs.format.codec import SizeBound
 from zarrfs.format.codecs import blosc as blosc_module
 from zarrfs.format.codecs import blosc_streams
-from zarrfs.format.codecs.blosc import BloscCodec, BoundBlosc
+from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.crc32c import Crc32cCodec
 
 EXACT = SizeBound(SIZE, exact=True)
@@ -134,35 +134,20 @@ def test_a_checksum_behind_blosc_is_looked_at(bad):
             assert isinstance(found[i,], tuple) if i == bad else found[i,] == values(i).tobytes()
 
 
-def test_they_really_are_decoded_together(monkeypatch):
-    def alone(*_):
-        raise AssertionError
-
-    monkeypatch.setattr(BoundBlosc, "decode", alone)
-    for array in batches.arrays([container(i) for i in range(COUNT)], [document()]):
-        expected = {(i,): values(i).tobytes() for i in range(COUNT)}
-        assert batches.read_together(array) == expected
-
-
 @pytest.mark.parametrize("cname", ["blosclz", "lz4", "lz4hc", "zlib", "zstd"])
-def test_every_compressor_and_shuffle(cname):
-    for shuffle in ("noshuffle", "shuffle", "bitshuffle"):
-        for blocksize in (0, 128):
-            check_decoded_together(cname, shuffle, blocksize)
+@pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle", "bitshuffle"])
+def test_every_compressor_and_shuffle(cname, shuffle):
+    for blocksize in (0, 128):
+        check_decoded(cname, shuffle, blocksize)
 
 
-def check_decoded_together(cname, shuffle, blocksize):
-    frames = [container(i, cname, shuffle, blocksize=blocksize) for i in range(COUNT)]
-    stops = [sum(map(len, frames[: i + 1])) for i in range(COUNT)]
-    parts = [(0, stop - len(data), stop) for stop, data in zip(stops, frames, strict=True)]
-    # One that lies elsewhere, and one that is not there.
-    parts[5], parts[8] = (1, 0, len(frames[5])), None
-    out = memoryview(bytearray(b"?" * SIZE * COUNT))
+def check_decoded(cname, shuffle, blocksize):
     bound = BloscCodec(cname, 5, shuffle, typesize=2).bind(EXACT)
-    assert bound.decode_together(EncodedBatch([b"".join(frames), frames[5]], parts), out)
+    out = memoryview(bytearray(SIZE))
     for i in range(COUNT):
-        expected = b"?" * SIZE if i == 8 else values(i).tobytes()
-        assert bytes(out[i * SIZE :][:SIZE]) == expected
+        data = container(i, cname, shuffle, blocksize=blocksize)
+        assert bound.decode(memoryview(b"?" + data)[1:], out) is out
+        assert bytes(out) == values(i).tobytes()
 
 
 def test_a_block_that_is_decoded_in_part_is_an_error(library):
@@ -178,14 +163,3 @@ def test_a_block_that_is_decoded_in_part_is_an_error(library):
     for out in (None, memoryview(bytearray(size))):
         with pytest.raises(DecodeError):
             bound.decode(data, out)
-    batch = EncodedBatch([data], [(0, 0, len(data))])
-    assert not bound.decode_together(batch, memoryview(bytearray(size)))
-
-
-def test_large_chunks_are_not():
-    def worth(size):
-        return BloscCodec("lz4", 5, "shuffle").bind(size).worth_together
-
-    assert worth(SizeBound(1 << 18, exact=True))
-    assert not worth(SizeBound((1 << 18) + 1, exact=True))
-    assert not worth(SizeBound(9, exact=False))
