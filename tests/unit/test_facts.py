@@ -54,7 +54,7 @@ def in_group(attributes, path="0"):
         ({"missing_value": -7}, (-7,)),
         ({"_FillValue": -9, "missing_value": [-7, -9]}, (-9, -7)),
         ({"_FillValue": "+P8="}, (-8,)),
-        ({"_FillValue": 65535, "_Unsigned": "true"}, (-1,)),
+        ({"_FillValue": 65535, "_Unsigned": "true"}, (65535,)),
         ({"_FillValue": 1.5}, ()),
         ({"_FillValue": 10**30}, ()),
         ({"_FillValue": {}}, ()),
@@ -76,15 +76,17 @@ def test_the_fill_value_of_zarr_2_is_missing(fill, missing):
         "compressor": None, "filters": None, "fill_value": fill,
     }  # fmt: skip
     text = json.dumps(document).encode()
-    assert gather(parse_array_v2(text, None)).missing == missing
+    named = b'{"_ARRAY_DIMENSIONS": ["x"]}'
+    assert gather(parse_array_v2(text, named)).missing == missing
     assert gather(parse_array_v2(text, b'{"_FillValue": 4}')).missing == (4,)
+    assert gather(parse_array_v2(text, None)).missing == ()
 
 
 def test_packed_numbers(array):
     said = {"scale_factor": [2], "add_offset": 0.5, "units": "K", "valid_min": -3}
     found = gather(array(attributes=said | {"_Unsigned": "true"}))
     assert (found.scale, found.offset, found.unit, found.signed) == (2, 0.5, "K", False)
-    assert found.valid == (-3, None)
+    assert found.valid == (65533, None)
     assert not gather(array(attributes={"scale_factor": 0})).packed
 
 
@@ -224,7 +226,7 @@ def coordinates(array, **values):
         kept = np.asarray(numbers)
         metadata = array(name, kept.dtype.name, attributes=attributes)
         metadata = metadata._replace(layout=metadata.layout.resized(kept.shape))
-        found[name] = Neighbour(metadata._replace(shape=kept.shape), kept)
+        found[name] = Neighbour(name, metadata._replace(shape=kept.shape), kept)
     return Around(coordinates=coordinates_in(found))
 
 

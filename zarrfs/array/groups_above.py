@@ -27,7 +27,7 @@ class GroupsAbove(NamedTuple):
     """
     groups : the path of the source in each group above it, and the attributes of the group; the
         nearest comes first.
-    neighbours : the arrays that were asked for, in the nearest group.
+    neighbours : the arrays that were asked for, each in the nearest group that has it.
     """
 
     groups: Groups = ()
@@ -42,7 +42,7 @@ def groups_above(
 ) -> GroupsAbove:
     """The groups above a source, and arrays beside it.
 
-    names : the names of these arrays, from the nearest group as in `GroupsAbove.groups`.
+    names : the names of these arrays, from one of the groups as in `GroupsAbove.groups`.
 
     A directory or prefix that is no Zarr group ends the search, and so does a store that takes
     seconds. Blocks. Raises nothing: a group that cannot be read says nothing about the source.
@@ -56,14 +56,14 @@ def groups_above(
         above, name = parent
         inside = f"{name}/{inside}".rstrip("/")
         try:
-            attributes, said = _read(above, once, zarr_format, inside, None if found else names)
+            attributes, said = _read(above, once, zarr_format, inside, names)
         except Exception as error:  # noqa: BLE001 - packages for stores raise any exception
             log.debug("no group above the source: %s", error)
             break
         if attributes is None:
             break
         found.append((inside, attributes))
-        beside = said or beside
+        beside = {**said, **beside}
         parent = parent_of(above)
     return GroupsAbove(tuple(found), beside)
 
@@ -73,7 +73,7 @@ def _read(
     config: StoreConfig,
     zarr_format: int | None,
     inside: str,
-    names: Callable[[Groups], Sequence[str]] | None,
+    names: Callable[[Groups], Sequence[str]],
 ) -> tuple[Mapping[str, Any] | None, Neighbours]:
     """The attributes of a group, and arrays in it; None if there is no group."""
     store = open_store(source, config)
@@ -83,7 +83,7 @@ def _read(
         if node is None or node.problem or not isinstance(node.metadata, GroupMetadata):
             return None, {}
         attributes = node.metadata.attributes
-        wanted = () if names is None else names(((inside, attributes),))
+        wanted = names(((inside, attributes),))
         return attributes, read_neighbours(store, hierarchy.node, "", wanted)
     finally:
         store.close()

@@ -22,16 +22,19 @@ log = logging.getLogger(__name__)
 _MOST = 1 << 17
 """Elements of coordinates that are read."""
 _MOST_CHUNKS = 64
+_MOST_GROUPS = 4
 _MEMORY = 4 << 20
 """Bytes for the chunks of one array."""
 
 
 class Neighbour(NamedTuple):
     """
+    path : of the array.
     values : the elements of an array of one axis, native numbers; None of any other, of a long one,
         and of one that cannot be read.
     """
 
+    path: str
     metadata: ArrayMetadata
     values: NDArray[Any] | None = None
 
@@ -43,22 +46,27 @@ Neighbours = Mapping[str, Neighbour]
 def read_neighbours(
     store: Store, node: Callable[[str], Node | None], group: str, names: Iterable[str]
 ) -> Neighbours:
-    """The arrays of these names in a group. Blocks. Raises nothing: others are left out.
+    """The arrays of these names in a group, or else in the nearest group above, as CF has it.
 
     node : finds the node at a path; raises ZarrfsError.
+
+    Blocks. Raises nothing: others are left out.
     """
     found: dict[str, Neighbour] = {}
-    for name in names:
-        if not bounds.is_name(name):
-            continue
-        path = join(group, name)
-        try:
-            metadata = None if (there := node(path)) is None else there.metadata
-            if isinstance(metadata, ArrayMetadata):
-                found[name] = Neighbour(metadata)
-                found[name] = Neighbour(metadata, _values(store, path, metadata))
-        except ZarrfsError as error:
-            log.debug("%s says nothing about its neighbours: %s", path, error)
+    groups = [group]
+    while groups[-1] and len(groups) < _MOST_GROUPS:
+        groups.append(groups[-1].rpartition("/")[0])
+    for name in filter(bounds.is_name, names):
+        for path in (join(place, name) for place in groups):
+            try:
+                metadata = None if (there := node(path)) is None else there.metadata
+                if isinstance(metadata, ArrayMetadata):
+                    found[name] = Neighbour(path, metadata)
+                    found[name] = Neighbour(path, metadata, _values(store, path, metadata))
+            except ZarrfsError as error:
+                log.debug("%s says nothing about its neighbours: %s", path, error)
+            if name in found:
+                break
     return found
 
 

@@ -206,13 +206,14 @@ class NodeOpener:
         """Whether an array has the shape that was kept. A remote store is not asked."""
         if not self._store.traits.near:
             return True
+        one = next(iter(kept.values()), None)
         try:
-            node = self._node(path)
+            node = self._node(path if one is None else one.path)
         except ZarrfsError:
             return True
         metadata = None if node is None else node.metadata
-        shapes = [one.metadata.shape for one in kept.values()]
-        return shapes == ([metadata.shape] if isinstance(metadata, ArrayMetadata) else [])
+        shape = metadata.shape if isinstance(metadata, ArrayMetadata) else None
+        return shape == (None if one is None else one.metadata.shape)
 
     def _above_source(self, path: str, names: Callable[[Groups], Sequence[str]]) -> GroupsAbove:
         """The groups above the source, found once for all that lie in it.

@@ -41,6 +41,27 @@ def with_affine(
     return found, None if straight else columns
 
 
+def oriented(axes: Sequence[Axis], directions: Sequence[tuple[int, float] | None]) -> Affine | None:
+    """`Facts.affine` of axes with known directions in a body; None if they are those of x, y, z.
+
+    directions : of each axis, as `ome.OmeAxis` has it.
+    """
+    at = {axis.role: i for i, axis in enumerate(axes) if axis.role in _ROLES}
+    if [axis.role in _ROLES for axis in axes].count(True) != 3 or len(at) != 3:
+        return None
+    known = [(axes[at[role]], directions[at[role]]) for role in _ROLES]
+    said = [direction for _, direction in known if direction is not None]
+    if {place for place, _ in said} != {0, 1, 2} or len({axis.unit for axis, _ in known}) > 1:
+        return None
+    if said == [(0, 1.0), (1, 1.0), (2, 1.0)]:
+        return None
+    columns = [[0.0] * 3 for _ in range(4)]
+    for column, (axis, _), (place, sign) in zip(columns, known, said, strict=False):
+        column[place] = sign * (axis.spacing or 1.0)
+        columns[3][place] = sign * axis.origin + 0.0
+    return tuple(map(tuple, columns))
+
+
 def affine_of_part(affine: Affine, axes: Sequence[Axis], origin: Sequence[int]) -> Affine:
     """That of a box that begins at ``origin``, an index along each of the axes."""
     start = list(affine[3])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.neighbours import Neighbour, Neighbours
 from zarrfs.views.facts.facts import Around, Axis, Coordinates, Role, role_of
-from zarrfs.views.facts.missing import missing_values, packing
+from zarrfs.views.facts.missing import as_meant, missing_values, packing
 from zarrfs.views.facts.text import plain
 
 _TOLERANCE = 1e-3
@@ -49,12 +49,10 @@ def _coordinates(neighbour: Neighbour) -> Coordinates | None:
     if values is None:
         return None
     scale, offset = packing(metadata.attributes)
-    signed = values
-    if values.dtype.kind == "i" and metadata.attributes.get("_Unsigned") in ("true", True):
-        signed = values.view(f"u{values.dtype.itemsize}")
-    places = signed.astype(np.float64)
+    meant = as_meant(values, metadata)
+    places = meant.astype(np.float64)
     for missing in missing_values(metadata):
-        places[values == missing] = np.nan
+        places[meant == missing] = np.nan
     exact = values.dtype.kind != "f"
     error = 0.0 if exact else 2 * float(np.finfo(values.dtype).eps) * float(np.abs(places).max())
     with np.errstate(all="ignore"):
@@ -62,12 +60,14 @@ def _coordinates(neighbour: Neighbour) -> Coordinates | None:
     return Coordinates(metadata, values, _regular(places, error * abs(scale or 1.0)))
 
 
-def _regular(places: NDArray[Any], error: float) -> tuple[float, float] | None:
+def _regular(places: NDArray[Any], error: float) -> tuple[float, float | None] | None:
     """
     error : of rounding.
     """
-    if len(places) < 2 or not np.isfinite(places).all():
+    if not np.isfinite(places).all():
         return None
+    if len(places) == 1:
+        return float(places[0]), None
     with np.errstate(all="ignore"):
         step = float(places[-1] - places[0]) / (len(places) - 1)
         off = float(np.abs(np.diff(places) - step).max())
@@ -88,7 +88,8 @@ def along(axes: Sequence[Axis], around: Around) -> Iterator[Axis]:
         role = role_of(axis.name) or _role(found.metadata.attributes, unit)
         known = axis._replace(coordinates=found, role=role, unit=unit)
         if axis.spacing is None and found.regular is not None:
-            known = known._replace(origin=found.regular[0], spacing=found.regular[1])
+            origin, spacing = found.regular
+            known = known._replace(origin=origin, spacing=spacing)
         yield known
 
 
@@ -96,4 +97,6 @@ def _role(attributes: Mapping[str, Any], unit: str) -> Role:
     """The role of an axis with these attributes of its coordinates, as CF has it."""
     said = _STANDARD_NAMES.get(plain(attributes.get("standard_name")))
     found = said or _AXES.get(plain(attributes.get("axis"))) or _UNITS.get(unit)
-    return found or ("time" if " since " in unit else "")
+    if found:
+        return found
+    return "time" if " since " in unit else "z" if attributes.get("positive") else ""

@@ -109,15 +109,15 @@ def _parse(text: str) -> list[tuple[int, int]]:
 def well_known_text(crs: str) -> str:
     """The system as well-known text, for programs without EPSG's registry; empty if unknown.
 
-    WGS 84 and its zones of UTM are the known codes.
+    WGS 84, its zones of UTM and Web Mercator are the known codes.
     """
     if "[" in crs and not crs.startswith("{"):
         return crs
     found = epsg(crs)
     if found is None:
         return ""
-    if found.number == 4326:
-        return _WGS_84
+    if found.number in _KNOWN:
+        return _KNOWN[found.number]
     zone = found.number % 100
     if found.number // 100 not in (326, 327) or not 1 <= zone <= 60:
         return ""
@@ -138,3 +138,11 @@ _WGS_84 = (
     'AUTHORITY["EPSG","8901"]],UNIT["degree",0.0174532925199433,AUTHORITY["EPSG","9122"]],'
     'AUTHORITY["EPSG","4326"]]'
 )
+_KNOWN = {
+    4326: _WGS_84,
+    3857: f'PROJCS["WGS 84 / Pseudo-Mercator",{_WGS_84},PROJECTION["Mercator_1SP"],'
+    'PARAMETER["central_meridian",0],PARAMETER["scale_factor",1],PARAMETER["false_easting",0],'
+    'PARAMETER["false_northing",0],UNIT["metre",1,AUTHORITY["EPSG","9001"]],AXIS["Easting",EAST],'
+    'AXIS["Northing",NORTH],EXTENSION["PROJ4","+proj=merc +a=6378137 +b=6378137 +lat_ts=0 +lon_0=0 '
+    '+x_0=0 +y_0=0 +k=1 +units=m +nadgrids=@null +wktext +no_defs"],AUTHORITY["EPSG","3857"]]',
+}

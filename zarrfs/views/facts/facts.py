@@ -36,17 +36,19 @@ class Coordinates:
 
     metadata : of the array with the coordinates.
     values : its elements, of its own type.
-    regular : the first coordinate, and the distance to the next, which may be negative; None where
-        the distances differ.
+    regular : the first coordinate, and the distance to the next, which may be negative, and is None
+        if there is no next; None where the distances differ.
     """
 
     metadata: ArrayMetadata
     values: NDArray[Any]
-    regular: tuple[float, float] | None
+    regular: tuple[float, float | None] | None
 
     def part(self, first: int, length: int) -> Coordinates:
         """The coordinates of some elements in a row."""
-        start = self.regular and (self.regular[0] + first * self.regular[1], self.regular[1])
+        start = self.regular
+        if start is not None and start[1] is not None:
+            start = start[0] + first * start[1], start[1]
         return Coordinates(self.metadata, self.values[first : first + length], start)
 
 
@@ -78,6 +80,11 @@ class Axis(NamedTuple):
     def falls(self) -> bool:
         """Whether places become smaller along the axis."""
         return self.spacing is not None and self.spacing < 0
+
+    @property
+    def irregular(self) -> bool:
+        """Whether the places of its elements are known, and are not at equal distances."""
+        return self.coordinates is not None and not self.coordinates.regular
 
     @property
     def is_channel(self) -> bool:
@@ -115,16 +122,17 @@ class Facts:
     """
     axes : of the array, slowest first in C order.
     georeference : of the axes ``y_axis`` and ``x_axis``.
-    missing : the elements that mean that there is no value, of the type of the array: NaN, too.
+    missing : the elements that mean that there is no value, NaN, too; with the signs they mean.
     valid : the least and the largest valid element; None: not known.
     scale, offset : a value is ``scale`` times the element plus ``offset``; None: no scale is given.
     unit : of the values.
-    signed : False if integers of a signed type mean unsigned ones; None: as their type says.
+    signed : whether integers mean ones with a sign, if their type says otherwise; None: as it says.
     description : one line for people.
     channels : of the channel axis, in its order; empty if unknown.
     grid_mapping : the attributes of the array that says the georeference in CF's words.
-    affine : where the axes x, y and z lie obliquely: the step along each of them, and the place of
-        the first element, each in millimetres to the left, to posterior and to superior.
+    affine : where the axes x, y and z lie otherwise than to the left, to posterior and to superior:
+        the step along each of them, and the place of the first element, each in the unit of these
+        axes to there.
     cards : keywords of FITS, the axes numbered from the last one of the array.
     """
 

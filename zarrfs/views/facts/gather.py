@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.views.facts.affine import with_affine
+from zarrfs.views.facts.affine import oriented, with_affine
 from zarrfs.views.facts.coordinates import along
 from zarrfs.views.facts.facts import Around, Axis, Channel, Facts, role_of
 from zarrfs.views.facts.georeference import georeference
-from zarrfs.views.facts.missing import missing_values, packing, valid_range
+from zarrfs.views.facts.missing import missing_values, packing, signedness, valid_range
 from zarrfs.views.facts.ome import OmeLevel, ome_level
 from zarrfs.views.facts.text import number, plain
 from zarrfs.views.facts.wcs import cards_of
@@ -33,10 +33,10 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
     level = ome_level(around, len(metadata.shape))
     axes = [_within_bounds(axis) for axis in along(_axes(metadata, level), around)]
     axes, affine = with_affine(attributes, axes)
+    if affine is None and level is not None:
+        affine = oriented(axes, [axis.direction for axis in level.axes])
     place, y, x = georeference(attributes, axes, around)
     scale, offset = packing(attributes)
-    unsigned = attributes.get("_Unsigned")
-    kind = metadata.layout.data_type.dtype.kind
     return Facts(
         tuple(axes),
         place,
@@ -47,7 +47,7 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
         scale,
         offset,
         plain(attributes.get("units"), 64) or plain(attributes.get("BUNIT"), 64),
-        False if kind == "i" and unsigned in ("true", True) else None,
+        signedness(metadata),
         plain(attributes.get("long_name")) or plain(attributes.get("description")),
         _channels(attributes, axes, level),
         around.grid_mapping,

@@ -36,7 +36,7 @@ def georeference(attributes: Mapping[str, Any], axes: Sequence[Axis], around: Ar
     """The georeference of an array with these axes."""
     # Whether attributes are those of one array; and the array's path in the group of others.
     sources = [(attributes, ""), (around.grid_mapping, "")]
-    sources += [(group, path) for path, group in around.groups]
+    sources += [(_said_to(path, group), path) for path, group in around.groups]
     crs, transform, nodes, moves = "", None, False, True
     place: Mapping[str, Any] = {}
     own = False
@@ -60,13 +60,20 @@ def georeference(attributes: Mapping[str, Any], axes: Sequence[Axis], around: Ar
     return Georeference(crs, transform, nodes), y, x
 
 
+def _said_to(path: str, group: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes of a group for the array at a path: conventions speak to its own arrays."""
+    if "/" not in path or "multiscales" in group:
+        return group
+    return {k: v for k, v in group.items() if not k.startswith(("proj:", "spatial:"))}
+
+
 def _by_coordinates(said: Transform | None, y: Axis, x: Axis) -> Transform | None:
     """The transform by the coordinates, which are those of the middles of elements."""
     if said is not None and (said[2] or said[4]):
         return said
-    if not (y.coordinates and y.coordinates.regular and x.coordinates and x.coordinates.regular):
+    if not (y.coordinates and x.coordinates and y.spacing and x.spacing):
         return said
-    (left, width), (top, height) = x.coordinates.regular, y.coordinates.regular
+    left, width, top, height = x.origin, x.spacing, y.origin, y.spacing
     found = (left - width / 2, width, 0.0, top - height / 2, 0.0, height)
     if said is not None and all(
         abs(said[i] - found[i]) + n * abs(said[j] - found[j]) < abs(found[j]) / 100

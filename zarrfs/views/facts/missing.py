@@ -35,22 +35,22 @@ _NAMED = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf, "nan": np.nan
 def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
     """The elements without a value, as xarray finds them.
 
-    The attribute ``_FillValue`` says it. Without one, the fill value of Zarr v1 and v2 does. The
-    fill value of Zarr v3 does not: it is only the value of chunks that are not stored. The
-    attribute ``missing_value`` names further ones.
+    The attribute ``_FillValue`` says it. Without one, the fill value of Zarr v1 and v2 does, if the
+    axes have names: xarray opens no others, and OME-Zarr and AnnData mean numbers by them. The fill
+    value of Zarr v3 does not: it is only the value of chunks that are not stored. The attribute
+    ``missing_value`` names further ones.
     """
-    dtype = metadata.layout.data_type.dtype
     if not is_real(metadata):
         return ()
     attributes = metadata.attributes
     found: list[Number] = []
     if "_FillValue" in attributes:
-        found += _values(attributes["_FillValue"], dtype)
-    elif metadata.zarr_format in (1, 2) and metadata.has_fill:
-        fill = np.frombuffer(metadata.layout.fill, dtype)
-        found += [fill[0].item()] if len(fill) == 1 else []
+        found += _values(attributes["_FillValue"], metadata)
+    elif metadata.zarr_format in (1, 2) and metadata.has_fill and metadata.dimension_names:
+        fill = np.frombuffer(metadata.layout.fill, metadata.layout.data_type.dtype)
+        found += as_meant(fill, metadata).tolist() if len(fill) == 1 else []
     if "missing_value" in attributes:
-        found += _values(attributes["missing_value"], dtype)
+        found += _values(attributes["missing_value"], metadata)
     # NaN differs from itself, so that comparing would find it twice.
     return tuple({repr(value): value for value in found}.values())
 
@@ -61,13 +61,27 @@ def valid_range(
     """The least and the largest valid element; None where neither is known."""
     if not is_real(metadata):
         return None
-    attributes, dtype = metadata.attributes, metadata.layout.data_type.dtype
-    both = _values(attributes.get("valid_range"), dtype)
+    attributes = metadata.attributes
+    both = _values(attributes.get("valid_range"), metadata)
     if len(both) == 2:
         return both[0], both[1]
-    ends = [_values(attributes.get(name), dtype) for name in ("valid_min", "valid_max")]
+    ends = [_values(attributes.get(name), metadata) for name in ("valid_min", "valid_max")]
     low, high = (end[0] if len(end) == 1 else None for end in ends)
     return None if low is None and high is None else (low, high)
+
+
+def signedness(metadata: ArrayMetadata) -> bool | None:
+    """Whether integers have a sign where ``_Unsigned`` says other than their type; else None."""
+    kind, said = metadata.layout.data_type.dtype.kind, metadata.attributes.get("_Unsigned")
+    if kind == "i" and said in ("true", True):
+        return False
+    return True if kind == "u" and said in ("false", False) else None
+
+
+def as_meant(values: NDArray[Any], metadata: ArrayMetadata) -> NDArray[Any]:
+    """The elements of an array with the signs that they mean."""
+    signed = signedness(metadata)
+    return values if signed is None else values.view(f"{'ui'[signed]}{values.dtype.itemsize}")
 
 
 def is_real(metadata: ArrayMetadata) -> bool:
@@ -92,9 +106,9 @@ def typed(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     return _typed(value, dtype)
 
 
-def _values(value: Any, dtype: np.dtype[Any]) -> list[Number]:
-    found = typed(value, dtype)
-    return [] if found is None else list(found.reshape(-1).tolist())
+def _values(value: Any, metadata: ArrayMetadata) -> list[Number]:
+    found = typed(value, metadata.layout.data_type.dtype)
+    return [] if found is None else list(as_meant(found.reshape(-1), metadata).tolist())
 
 
 def _typed(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:

@@ -17,10 +17,23 @@ _FIRST_AXES = ("t", "c", "z", "y", "x")
 """The axes of every image of versions 0.1 and 0.2."""
 
 
+_DIRECTIONS = {
+    "right-to-left": (0, 1.0), "anterior-to-posterior": (1, 1.0), "inferior-to-superior": (2, 1.0),
+    "left-to-right": (0, -1.0), "posterior-to-anterior": (1, -1.0),
+    "superior-to-inferior": (2, -1.0),
+}  # fmt: skip
+
+
 class OmeAxis(NamedTuple):
+    """
+    direction : in a body: which of left, posterior and superior it leads to, and 1.0, or -1.0 if
+        away from there; None: not known.
+    """
+
     name: str = ""
     unit: str = ""
     role: Role = ""
+    direction: tuple[int, float] | None = None
 
 
 class OmeLevel(NamedTuple):
@@ -52,17 +65,25 @@ def _level(
     said: Mapping[str, Any], scale: Mapping[str, Any], dataset: Mapping[str, Any], rank: int
 ) -> OmeLevel:
     spacing, origin = [1.0] * rank, [0.0] * rank
+    steps = dicts(dataset.get("coordinateTransformations"))[:4]
+    axes = scale.get("axes", list(_FIRST_AXES))
+    # From version 0.6 on, the transformations of the image lead to other systems than its own.
+    if systems := dicts(scale.get("coordinateSystems")):
+        output = steps[0].get("output") if steps else None
+        name = output.get("name") if isinstance(output, Mapping) else output
+        axes = next((s.get("axes") for s in systems if s.get("name") == name), None)
+        steps = [one for s in steps for one in dicts(s.get("transformations")) or [s]]
+    else:
+        steps += dicts(scale.get("coordinateTransformations"))[:4]
     transformed = False
-    for of in (dataset, scale):
-        for step in dicts(of.get("coordinateTransformations"))[:4]:
-            transformed |= _transform(step, spacing, origin)
+    for step in steps:
+        transformed |= _transform(step, spacing, origin)
     return OmeLevel(
-        _axes(scale, rank), tuple(spacing) if transformed else None, tuple(origin), _channels(said)
+        _axes(axes, rank), tuple(spacing) if transformed else None, tuple(origin), _channels(said)
     )
 
 
-def _axes(scale: Mapping[str, Any], rank: int) -> tuple[OmeAxis, ...]:
-    axes = scale.get("axes", list(_FIRST_AXES))
+def _axes(axes: Any, rank: int) -> tuple[OmeAxis, ...]:
     if not isinstance(axes, list | tuple) or len(axes) != rank:
         return (OmeAxis(),) * rank
     return tuple(map(_axis, axes))
@@ -80,12 +101,17 @@ def _axis(said: Any) -> OmeAxis:
         role = kind
     elif kind == "space" and role in ("time", "channel"):
         role = ""
-    return OmeAxis(name, plain(said.get("unit"), 32), role)
+    orientation = said.get("orientation")
+    value = orientation.get("value") if isinstance(orientation, Mapping) else None
+    direction = _DIRECTIONS.get(plain(value))
+    return OmeAxis(name, plain(said.get("unit"), 32), role, direction)
 
 
 def _transform(step: Mapping[str, Any], spacing: list[float], origin: list[float]) -> bool:
     """Apply one scale or translation; False for any other transformation."""
     kind = step.get("type")
+    if kind == "identity":
+        return True
     values = numbers(step.get(kind), len(spacing)) if isinstance(kind, str) else None
     if values is None or kind not in ("scale", "translation"):
         return False

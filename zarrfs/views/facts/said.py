@@ -58,7 +58,9 @@ def lines(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "crs", place.crs
     if facts.affine is not None:
         columns = (", ".join(map(digits, column)) for column in facts.affine)
-        yield "affine", "; ".join(columns) + " (x, y, z, origin in mm, left posterior superior)"
+        unit = next((axis.unit for axis in facts.axes if axis.role == "x"), "")
+        frame = f"(x, y, z, origin in {unit}, left posterior superior)"
+        yield "affine", f"{'; '.join(columns)} {frame}"
     if facts.missing:
         yield "missing", ", ".join(map(digits, facts.missing))
     if facts.valid is not None:
@@ -67,8 +69,8 @@ def lines(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts.packed:
         scale = digits(1.0 if facts.scale is None else facts.scale)
         yield "value", f"element × {scale} + {digits(facts.offset or 0.0)}"
-    if facts.signed is False:
-        yield "sign", "elements are unsigned"
+    if facts.signed is not None:
+        yield "sign", f"elements are {'signed' if facts.signed else 'unsigned'}"
     if facts.unit:
         yield "unit", facts.unit
     if facts.description:

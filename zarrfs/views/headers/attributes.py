@@ -50,7 +50,7 @@ def typed_attributes(
     missing = [*left_out]
     room = _LARGEST_TOTAL
     if array is not None and array.no_data is not None:
-        value = np.array(array.no_data, array.data_type.dtype)
+        value = np.array(array.no_data).astype(array.data_type.dtype)
         found.append(TypedAttribute("_FillValue", value))
     for name, value in attributes.items():
         if name in _RESERVED or value is None:

@@ -33,7 +33,8 @@ def describe(
     facts = gather(metadata, around)
     facts = facts if region is None else _part(facts, region)
     name = path.rpartition("/")[2] or around.name
-    axes = facts.axes
+    # In a header, a unit is that of a spacing.
+    axes = tuple(axis._replace(unit="") if axis.irregular else axis for axis in facts.axes)
     georeference = _in_file(facts, layout)
     return Described(
         metadata.layout.data_type,

@@ -62,13 +62,14 @@ class Described:
 
     @property
     def code(self) -> str:
-        """Kind and bytes of a plain number, in numpy's notation: ``u2``, ``f4``, ``b1``.
+        """Kind and bytes of a plain number as it is meant, in numpy's notation: ``u2``, ``b1``.
 
         Empty for all other types.
         """
         dtype = self.data_type.dtype
         plain = dtype.isbuiltin == 1 and dtype.kind in "biufc" and self.data_type.bits is None
-        return f"{dtype.kind}{dtype.itemsize}" if plain and self.data_type.fixed_size else ""
+        kind = dtype.kind if self.facts.signed is None else "ui"[self.facts.signed]
+        return f"{kind}{dtype.itemsize}" if plain and self.data_type.fixed_size else ""
 
     @staticmethod
     def channels_of(axes: tuple[Axis, ...]) -> int:

@@ -9,8 +9,12 @@ has one place in every file.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from zarrfs.views.facts.facts import Affine, Axis, Role
+from zarrfs.views.facts.facts import Axis, Role
+
+Directions: TypeAlias = Sequence[Sequence[float]] | None
+"""As `Facts.affine`."""
 
 _PLACES: dict[Role, int] = {"x": 0, "y": 1, "z": 2}
 
@@ -36,15 +40,16 @@ def directions(axes: Sequence[Axis]) -> list[int]:
 
 
 def placement(
-    axes: Sequence[Axis], affine: Affine | None
-) -> tuple[list[tuple[float, ...]], tuple[float, ...]]:
+    axes: Sequence[Axis], affine: Directions
+) -> tuple[list[Sequence[float]], Sequence[float]]:
     """For each of at most three axes, fastest first, the step from one element to the next.
 
     In x, y and z of ITK's frame, as many as there are axes; and the place of the first element.
     """
     if affine is not None and {axis.role for axis in axes} == set(_PLACES):
         return [affine[_PLACES[axis.role]] for axis in axes], affine[3]
-    steps, origin = [], [0.0] * len(axes)
+    steps: list[Sequence[float]] = []
+    origin = [0.0] * len(axes)
     for axis, place in zip(axes, directions(axes), strict=True):
         step = [0.0] * len(axes)
         step[place] = axis.spacing or 1.0

@@ -92,6 +92,8 @@ def _has_facts(axis: Axis) -> bool:
 
 
 def _axis(i: int, axis: Axis) -> Iterator[str]:
+    if axis.irregular:
+        return
     if axis.name:
         yield _card(f"CTYPE{i}", _string(ascii_text(axis.name.upper(), 60)))
     if axis.unit:

@@ -6,15 +6,16 @@ nibabel, ITK, FSL, AFNI and SPM read it. Its fastest axis is the first one.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from zarrfs.views.facts.facts import Affine, Axis
+from zarrfs.views.facts.facts import Axis
 from zarrfs.views.facts.text import ascii_text
 from zarrfs.views.facts.units import metres, ratio, seconds
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
-from zarrfs.views.headers.space import is_spatial, placement
+from zarrfs.views.headers.space import Directions, is_spatial, placement
 
 # Code of the data type.
 TYPES = {
@@ -37,16 +38,16 @@ _COLOURS = {3: 128, 4: 2304}
 
 _MOST_AXES = 7
 _LONGEST = 32767
-# Codes of units. All lengths but nanometres and Angstrom, which it does not have, keep their unit.
+# Codes of units, the largest first. Lengths and times that it does not have take the next smaller.
 _METRES = {1.0: 1, 1e-3: 2, 1e-6: 3}
 _SECONDS = {1.0: 8, 1e-3: 16, 1e-6: 24}
-_MICROMETRE, _SECOND = 3, 8
 _ALIGNED = 2
 """The affine holds beside other files, here MetaImage and NRRD, and not in a scanner."""
 
 
 class _Header(NamedTuple):
     """
+    time : of the first volume.
     scaling : slope and intercept.
     affine : the first three rows; None if the numbers are too large.
     """
@@ -55,6 +56,7 @@ class _Header(NamedTuple):
     bits: int
     dim: list[int]
     pixdim: list[float]
+    time: float
     units: int
     scaling: tuple[float, float]
     affine: list[float] | None
@@ -100,9 +102,11 @@ def _form(array: Described, code: int, axes: list[Axis]) -> Form:
         axis._replace(spacing=spacing, origin=origin)
         for axis, spacing, origin in zip(axes[:3], spacings[:3], origins, strict=False)
     ]
-    affine: list[float] | None = _affine(placed, array.facts.affine)
+    known = array.facts.affine and [[n * factors[0] for n in part] for part in array.facts.affine]
+    affine: list[float] | None = _affine(placed, known)
     if not all(abs(number) < 3e38 for number in (*spacings, *(affine or []))):
         spacings, affine = [1.0] * _MOST_AXES, None
+    time = origins[3] if len(axes) > 3 and axes[3].role == "time" else 0.0
     facts = array.facts
     real = facts.packed and array.code[:1] in ("i", "u", "f")
     scaling = (1.0 if facts.scale is None else facts.scale, facts.offset or 0.0)
@@ -113,6 +117,7 @@ def _form(array: Described, code: int, axes: list[Axis]) -> Form:
         array.data_type.item_size * 8 * max(1, array.channels),
         [len(axes), *lengths],
         [1.0, *map(abs, spacings)],
+        time if abs(time) < 3e38 else 0.0,
         units,
         scaling if real and max(map(abs, scaling)) < 3e38 else (1.0, 0.0),
         affine,
@@ -122,7 +127,7 @@ def _form(array: Described, code: int, axes: list[Axis]) -> Form:
     return Form(pack(">" if array.big else "<", header), array.layout)
 
 
-def _affine(axes: list[Axis], known: Affine | None) -> list[float]:
+def _affine(axes: list[Axis], known: Directions) -> list[float]:
     """From indices to x, y and z that grow to the right, anterior and superior."""
     steps, origin = placement([*axes, *[Axis(1)] * (3 - len(axes))], known)
     # The axes x and y of `placement` grow to the left and to posterior. No negative zeros.
@@ -134,9 +139,8 @@ def _units(axes: list[Axis]) -> tuple[int, list[float]]:
     """Code of the units of space and time, and the factor for each axis."""
     lengths = [metres(axis.unit) for axis in axes[:3]]
     known = [length for length in lengths if length is not None]
-    # The unit of the fastest axis that has one, if NIfTI has it.
-    space = _METRES.get(known[0], _MICROMETRE) if known else 0
-    base = next((length for length, code in _METRES.items() if code == space), 1.0)
+    # The unit of the fastest axis that has one.
+    base, space = _code(known[0], _METRES) if known else (1.0, 0)
     factors = [1.0 if length is None else ratio(length, base) for length in lengths]
     time = 0
     for axis in axes[3:]:
@@ -144,9 +148,15 @@ def _units(axes: list[Axis]) -> tuple[int, list[float]]:
         if period is None:
             factors.append(1.0)
             continue
-        time = _SECONDS.get(period, _SECOND)
-        factors.append(ratio(period, next(s for s, code in _SECONDS.items() if code == time)))
+        second, time = _code(period, _SECONDS)
+        factors.append(ratio(period, second))
     return space | time, factors
+
+
+def _code(unit: float, codes: Mapping[float, int]) -> tuple[float, int]:
+    """The unit of NIfTI for another one, and its code."""
+    smaller = [(base, code) for base, code in codes.items() if base <= unit]
+    return (smaller or [*codes.items()][-1:])[0]
 
 
 def _first(end: str, said: _Header) -> bytes:
@@ -158,6 +168,7 @@ def _first(end: str, said: _Header) -> bytes:
     struct.pack_into(end + "8f", header, 76, *said.pixdim)
     struct.pack_into(end + "fff", header, 108, 352.0, *said.scaling)
     header[123] = said.units
+    struct.pack_into(end + "f", header, 136, said.time)
     struct.pack_into("80s", header, 148, said.description)
     struct.pack_into("16s", header, 328, said.name)
     if said.affine is not None:
@@ -176,6 +187,7 @@ def _second(end: str, said: _Header) -> bytes:
     struct.pack_into(end + "8d", header, 104, *said.pixdim)
     struct.pack_into(end + "q", header, 168, 544)
     struct.pack_into(end + "dd", header, 176, *said.scaling)
+    struct.pack_into(end + "d", header, 216, said.time)
     struct.pack_into("80s", header, 240, said.description)
     if said.affine is not None:
         struct.pack_into(end + "ii", header, 344, 0, _ALIGNED)

@@ -6,7 +6,7 @@ Its lists have the fastest axis first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from zarrfs.views.elements.elements import FlatConfig
@@ -87,7 +87,7 @@ def _space(array: Described) -> range:
     placed = any(axes[i].origin or axes[i].falls for i in found)
     in_space = all(axes[i].role in ("x", "y", "z") for i in found)
     turned = directions([axes[i] for i in found]) != list(range(len(found)))
-    irregular = any(axes[i].coordinates and axes[i].spacing is None for i in found)
+    irregular = any(axes[i].irregular for i in found)
     oblique = array.facts.affine is not None and in_space
     return found if (oblique or turned or (placed and in_space)) and not irregular else range(0)
 
@@ -122,7 +122,7 @@ def _placement(axes: tuple[Axis, ...], space: range, affine: Affine | None) -> I
         yield f"units: {' '.join(_quoted(axis.unit) for axis in axes)}"
 
 
-def _vector(parts: tuple[float, ...]) -> str:
+def _vector(parts: Sequence[float]) -> str:
     return f"({','.join(map(digits, parts))})"
 
 

@@ -83,11 +83,18 @@ def _groups(group: Grouped, left_out: list[str]) -> _Groups:
 def _fits(member: Member) -> bool:
     if member.texts is not None:
         return len(member.texts) <= MOST_TEXTS and len(member.array.axes) <= 1
+    # netCDF4 1.7.5 crashes at it, and so does xarray with it.
+    if member.array.code == "f2" and not _is_anndata(member.array):
+        return False
     try:
         h5(member.array)
     except Inexpressible:
         return False
     return True
+
+
+def _is_anndata(array: Described) -> bool:
+    return "encoding-type" in array.attributes
 
 
 def _make(groups: _Groups, arrays: Mapping[str, Member]) -> Made:
@@ -130,7 +137,7 @@ def _datasets(
         said = grid_mapping(array.attributes) in arrays
         mapping = "" if said else places.name_for(array)
         # AnnData takes booleans as HDF5 has them only.
-        netcdf = "encoding-type" not in array.attributes
+        netcdf = not _is_anndata(array)
         datasets.append(
             dataset_of(array, name, dimensions.of(name), netcdf=netcdf, grid_mapping=mapping)
         )

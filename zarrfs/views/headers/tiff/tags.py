@@ -78,9 +78,11 @@ def gdal_metadata(array: Described, samples: int) -> bytes | None:
 def georeference_tags(georeference: Georeference) -> dict[int, Entry]:
     """GeoTIFF's tags for the known properties: the place of the planes, and an EPSG code."""
     found: dict[int, Entry] = {}
+    code = epsg(georeference.crs)
+    nodes = georeference.nodes and code is not None
     if georeference.transform is not None:
         x, width, row_x, y, column_y, height = georeference.transform
-        if georeference.nodes:
+        if nodes:
             # The place is that of the middle of the first pixel.
             x, y = x + (width + row_x) / 2, y + (column_y + height) / 2
         if not row_x and not column_y and width > 0 > height:
@@ -89,12 +91,13 @@ def georeference_tags(georeference: Georeference) -> dict[int, Entry]:
         else:
             matrix = [width, row_x, 0.0, x, column_y, height, 0.0, y, *[0.0] * 7, 1.0]
             found[34264] = (DOUBLE, matrix)
-    # Each key with the tag and number of its values; pixels are areas, or points.
-    keys = [(1025, 0, 1, 2 if georeference.nodes else 1)]
-    if (code := epsg(georeference.crs)) is not None:
+    # Each key with the tag and number of its values; pixels are areas, or points. Without a known
+    # system there are none: GDAL would make one of its own from any key.
+    keys: list[tuple[int, ...]] = []
+    if code is not None:
         model, key = (2, 2048) if code.kind == "geographic" else (1, 3072)
-        keys = [(1024, 0, 1, model), *keys, (key, 0, 1, code.number)]
-    if found or code is not None:
+        keys = [(1024, 0, 1, model), (1025, 0, 1, 2 if nodes else 1), (key, 0, 1, code.number)]
+    if found or keys:
         rows = [(1, 1, 0, len(keys)), *keys]  # version 1.1.0
         found[34735] = (SHORT, [number for row in rows for number in row])
     return found

@@ -1,0 +1,188 @@
+"""What some writers alone say about an array, and what a file with its elements may then say."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+import tifffile
+
+from zarrfs.array.neighbours import Neighbour, read_neighbours
+from zarrfs.format.metadata.older.v2 import parse_array_v2
+from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.facts.coordinates import coordinates_in
+from zarrfs.views.facts.facts import Around
+from zarrfs.views.facts.gather import gather
+from zarrfs.views.headers.describe import describe
+from zarrfs.views.headers.registry import find_format
+
+
+@pytest.fixture
+def array(parse):
+    """``array(names, data_type, **members)``: metadata of an array of axes of 3, 4, … elements."""
+
+    def of(names="yx", data_type="int16", shape=None, **members):
+        shape = list(range(3, 3 + len(names))) if shape is None else shape
+        grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
+        given = {"fill_value": 0, "dimension_names": list(names), **members}
+        return parse(shape=shape, data_type=data_type, chunk_grid=grid, **given)
+
+    return of
+
+
+def image(axes, steps, **more):
+    """The group of an OME-Zarr image of version 0.5 with these axes."""
+    datasets = [{"path": "0", "coordinateTransformations": steps}]
+    return Around(
+        (("0", {"ome": {"multiscales": [{"axes": axes, "datasets": datasets, **more}]}}),)
+    )
+
+
+def test_spacing_of_ome_0_6(array):
+    """As ngff-zarr 0.50 writes it: a sequence that leads to one of the named systems."""
+    axes = [{"name": name, "type": "space", "unit": "millimeter"} for name in "zyx"]
+    said = {
+        "coordinateSystems": [{"name": "other", "axes": axes[::-1]}, {"name": "own", "axes": axes}],
+        "coordinateTransformations": [{"type": "scale", "scale": [7, 7, 7], "output": "other"}],
+        "datasets": [
+            {
+                "path": "0",
+                "coordinateTransformations": [
+                    {
+                        "type": "sequence",
+                        "output": {"name": "own"},
+                        "transformations": [
+                            {"type": "scale", "scale": [2, 0.5, 0.25]},
+                            {"type": "translation", "translation": [10, 20, 30]},
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
+    found = gather(array([None] * 3), Around((("0", {"ome": {"multiscales": [said]}}),)))
+    assert [axis.name for axis in found.axes] == ["z", "y", "x"]
+    assert [axis.spacing for axis in found.axes] == [2, 0.5, 0.25]
+    assert [axis.origin for axis in found.axes] == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("directions", "affine"),
+    [
+        (("inferior-to-superior", "anterior-to-posterior", "right-to-left"), None),
+        (("inferior-to-superior", "posterior-to-anterior", "left-to-right"),
+         ((-0.25, 0, 0), (0, -0.5, 0), (0, 0, 2), (-30, -20, 10))),
+        (("left-to-right", "superior-to-inferior", "posterior-to-anterior"),
+         ((0, -0.25, 0), (0, 0, -0.5), (-2, 0, 0), (-10, -30, -20))),
+        (("left-to-right", "superior-to-inferior", "left-to-right"), None),
+        (("left-to-right", "superior-to-inferior", "nonsense"), None),
+    ],
+)  # fmt: skip
+def test_directions_in_a_body(directions, affine, array):
+    axes = [
+        {
+            "name": name, "type": "space", "unit": "millimeter",
+            "orientation": {"type": "anatomical", "value": value},
+        }
+        for name, value in zip("zyx", directions, strict=True)
+    ]  # fmt: skip
+    steps = [
+        {"type": "scale", "scale": [2, 0.5, 0.25]},
+        {"type": "translation", "translation": [10, 20, 30]},
+    ]
+    found = gather(array("zyx"), image(axes, steps))
+    assert found.affine == affine
+    assert [axis.spacing for axis in found.axes] == [2, 0.5, 0.25]
+
+
+def test_the_fill_value_of_images_and_tables_of_zarr_2_is_a_number(array):
+    document = {
+        "zarr_format": 2, "shape": [3, 4, 5], "chunks": [3, 4, 5], "dtype": "<i2", "order": "C",
+        "compressor": None, "filters": None, "fill_value": 0,
+    }  # fmt: skip
+    axes = [{"name": name, "type": "space"} for name in "zyx"]
+    around = image(axes, [{"type": "scale", "scale": [1, 1, 1]}])
+    for attributes in (b"{}", b'{"encoding-type": "array"}'):
+        metadata = parse_array_v2(json.dumps(document).encode(), attributes)
+        assert gather(metadata, around).missing == ()
+
+
+@pytest.mark.parametrize(
+    ("data_type", "said", "code", "missing"),
+    [("int8", "true", "u1", 255), ("uint16", "false", "i2", -1), ("int16", None, "i2", -1)],
+)
+def test_signs_that_are_meant(data_type, said, code, missing, array):
+    attributes = {"_FillValue": missing} | ({} if said is None else {"_Unsigned": said})
+    described = describe(array(data_type=data_type, attributes=attributes), FlatConfig())
+    assert (described.code, described.no_data) == (code, missing)
+    data = find_format("nhdr")(described)().header
+    assert {"u1": b"uint8", "i2": b"int16"}[code] in data
+    assert find_format("npy")(described)().header[10:].startswith(b"{'descr'")
+
+
+def with_coordinates(array, values, **attributes):
+    values = np.array(values)
+    beside = array("z", str(values.dtype), [len(values)], attributes=attributes)
+    coordinates = coordinates_in({"z": Neighbour("z", beside, values)})
+    return array("zyx", shape=[len(values), 4, 5]), Around((), {}, coordinates)
+
+
+def test_an_axis_of_one_element_has_a_place(array):
+    metadata, around = with_coordinates(array, [850.0], units="hPa")
+    (z, _, _) = gather(metadata, around).axes
+    assert (z.origin, z.spacing, z.unit, z.irregular) == (850, None, "hPa", False)
+
+
+def test_headers_give_no_unit_to_places_that_they_cannot_say(array):
+    metadata, around = with_coordinates(array, [0.0, 5.0, 15.0], units="m")
+    assert gather(metadata, around).axes[0].unit == "m"
+    described = describe(metadata, FlatConfig(), around=around)
+    assert described.axes[0].irregular
+    assert b"CTYPE3" not in find_format("fits")(described)().header
+    assert b'"m"' not in find_format("nhdr")(described)().header
+
+
+def test_conventions_speak_to_the_own_arrays_of_a_group(array):
+    utm = {"proj:code": "EPSG:32633", "spatial:transform": [10, 0, 5e5, 0, -10, 4.6e6]}
+    assert gather(array(), Around((("a", utm),))).georeference.crs
+    deep = Around((("a", {}), ("g/a", utm)))
+    assert not gather(array(), deep).georeference.crs
+    level = {"multiscales": {"layout": [{"asset": "g"}]}}
+    assert gather(array(), Around((("a", {}), ("g/a", utm | level)))).georeference.crs
+
+
+def test_neighbours_of_groups_above(parse):
+    class Node:
+        def __init__(self, metadata):
+            self.metadata = metadata
+
+    there = {path: Node(parse(shape=[2, 2], data_type="int8")) for path in ("x", "a/y", "a/b/y")}
+    found = read_neighbours(None, there.get, "a/b/c", ["x", "y", "z", "..", ""])
+    assert {name: one.path for name, one in found.items()} == {"x": "x", "y": "a/b/y"}
+
+
+def test_times_and_lengths_of_nifti(array):
+    units = ["2 hour", None, "3 km", "3 km"]
+    metadata = array("tzyx", attributes={"dimension_units": units})
+    described = describe(metadata, FlatConfig(), around=Around())
+    header = find_format("nii")(described)().header
+    assert header[123] == 1 | 8
+    assert np.frombuffer(header, "<f4", 8, 76).tolist() == [1, 3000, 3000, 1, 7200, 1, 1, 1]
+    beside = array("t", "int32", [3], attributes={"units": "hours since 2000-01-01"})
+    along = {"t": Neighbour("t", beside, np.array([5, 7, 9], "i4"))}
+    around = Around((), {}, coordinates_in(along))
+    header = find_format("nii")(describe(array("tzyx"), FlatConfig(), around=around))().header
+    assert np.frombuffer(header, "<f4", 1, 136) == 5 * 3600
+
+
+def test_no_key_of_geotiff_without_a_system(array):
+    """GDAL makes an engineering system of any other key."""
+    for said in ({}, {"spatial:registration": "node"}):
+        attributes = {"spatial:transform": [10, 0, 500, 0, -10, 400], **said}
+        described = describe(array(attributes=attributes), FlatConfig())
+        with tifffile.TiffFile(io.BytesIO(find_format("tif")(described)().header)) as file:
+            tags = file.pages.first.tags
+            assert tags[34735].value == (1, 1, 0, 0)
+            assert tags[33922].value[3:5] == described.georeference.transform[0:4:3]
