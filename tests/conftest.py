@@ -77,8 +77,10 @@ def _timeout(item: pytest.Item) -> float:
     return marker.args[0] if marker else float(item.config.getini("timeout"))
 
 
-def run_zarrfs(*arguments: str | Path, timeout: float = COMMAND_TIMEOUT_S):
-    """The real command, to its end: a `subprocess.CompletedProcess` with text output."""
+def run_zarrfs(
+    *arguments: str | Path, timeout: float = COMMAND_TIMEOUT_S
+) -> subprocess.CompletedProcess[str]:
+    """The real command, to its end."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
         stdin=subprocess.DEVNULL,

@@ -102,7 +102,7 @@ class _Pipe:
             self.writing = -1
 
     def read(self, timeout: float) -> str:
-        parts = []
+        parts: list[bytes] = []
         while True:
             assert select.select([self.reading], [], [], timeout)[0], "the pipe stays open"
             if not (part := os.read(self.reading, _MOST)):

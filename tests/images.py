@@ -49,7 +49,7 @@ def make_image(
     datasets = []
     for level in range(levels):
         data = noise(shape, dtype)
-        names = {"dimension_names": list(axes)} if version == "0.5" else {}
+        names: dict[str, Any] = {"dimension_names": list(axes)} if version == "0.5" else {}
         array = group.create_array(
             str(level), shape=shape, chunks=chunks, dtype=dtype, fill_value=7, **names
         )

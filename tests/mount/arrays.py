@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorstore as ts
@@ -14,7 +15,7 @@ SHAPE = (60, 50, 40)
 FILL = 7
 
 # Borders of chunks and shards fall within the array, within pages and within requests.
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "plain": {"chunks": (17, 20, 16)},
     "sharded": {"chunks": (10, 10, 10), "shards": (30, 30, 20)},
 }
@@ -55,15 +56,15 @@ def make_array(group: Path, name: str, kind: str) -> Target:
     return Target(group, name, data, KINDS[kind]["chunks"], KINDS[kind].get("shards"))
 
 
-def stored(path: Path) -> NDArray:
+def stored(path: Path) -> NDArray[Any]:
     """The whole array at ``path``, which zarr-python and TensorStore agree on."""
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{path}/"}}
     theirs = ts.open(spec, read=True).result().read().result()
-    found = zarr.open_array(path, mode="r")[...]
+    found = np.asarray(zarr.open_array(path, mode="r")[...])
     assert np.asarray(theirs).tobytes() == found.tobytes()
     return found
 
 
-def other(data: NDArray) -> NDArray:
+def other(data: NDArray[Any]) -> NDArray[Any]:
     """Elements all of which differ from those of ``data``."""
     return data ^ np.random.default_rng(0).integers(1, 1 << 16, data.shape, data.dtype)

@@ -27,7 +27,7 @@ class Request:
 
     method: str
     target: str
-    headers: Mapping[str, str]
+    headers: dict[str, str]
     body: bytes = b""
 
     @property
@@ -209,14 +209,14 @@ def _list(objects: Objects, bucket: str, query: Mapping[str, str]) -> Reply:
         parts.append("<EncodingType>url</EncodingType>")
     if more:
         parts.append(f"<NextContinuationToken>{escape(entries[-1][0])}</NextContinuationToken>")
-    for name, stored in entries:
-        if stored is None:
+    for name, entry in entries:
+        if entry is None:
             parts.append(f"<CommonPrefixes><Prefix>{as_told(name)}</Prefix></CommonPrefixes>")
             continue
         parts.append(
-            f"<Contents><Key>{as_told(name)}</Key><Size>{len(stored.data)}</Size>"
-            f"<LastModified>{_iso(stored.modified)}</LastModified>"
-            f"<ETag>{escape(stored.etag)}</ETag><StorageClass>STANDARD</StorageClass></Contents>"
+            f"<Contents><Key>{as_told(name)}</Key><Size>{len(entry.data)}</Size>"
+            f"<LastModified>{_iso(entry.modified)}</LastModified>"
+            f"<ETag>{escape(entry.etag)}</ETag><StorageClass>STANDARD</StorageClass></Contents>"
         )
     return _xml("ListBucketResult", "".join(parts))
 
