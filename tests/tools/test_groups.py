@@ -93,7 +93,9 @@ def test_xarray_opens_a_hierarchy(tmp_path, mounted):
         xarray.testing.assert_identical(found.load(), tree)
 
 
-@pytest.mark.parametrize("name", ["group.h5", "tree.h5", "many/array.chunked.h5"])
+@pytest.mark.parametrize(
+    "name", ["group.h5", "tree.h5", "many/array.chunked.h5", "many/array.h5", "many/array.nc"]
+)
 def test_netcdf_decodes_nothing_at_open(tmp_path, mounted, name):
     """Its wheels read the first 4 MiB of a file: a damaged chunk there would be an error."""
     group = zarr.create_group(tmp_path / "g.zarr")
@@ -101,7 +103,7 @@ def test_netcdf_decodes_nothing_at_open(tmp_path, mounted, name):
     array[8] = 5
     (tmp_path / "g.zarr" / "many" / "c" / "0" / "0").mkdir(parents=True)
     (tmp_path / "g.zarr" / "many" / "c" / "0" / "0" / "0").write_bytes(b"damaged")
-    views = "views=default,tree.h5,chunked.h5"
+    views = "views=default,tree.h5,chunked.h5,nc"
     file = mounted(tmp_path / "g.zarr", views, quiet=False) / name
     import netCDF4
 

@@ -205,7 +205,7 @@ def test_a_fill_value_of_zarr_3_alone_marks_nothing(array):
 
 def whole(name, described) -> bytes:
     form = find_format(name)(described)()
-    return form.header + bytes(described.nbytes) + form.trailer
+    return form.header + bytes(form.gap + described.nbytes) + form.trailer
 
 
 def test_names_coordinates_and_attributes_in_hdf5(array):

@@ -39,4 +39,5 @@ def header(source: str, container: str, options: HeaderOptions, of: SourceOption
         node, metadata = find_array(store, options.path, of)
         around = facts_around(source, store, node, of)
     array = describe(metadata, form.layout, node.path, around)
-    return form.form(replace(array, data_file=name)).header
+    made = form.form(replace(array, data_file=name))
+    return made.header.ljust(made.start, b"\0")

@@ -6,11 +6,12 @@ import numpy as np
 
 from zarrfs.errors import NotPermitted
 from zarrfs.views.body_view import BodyView
+from zarrfs.views.tiles.computed import Computed, Table
 from zarrfs.views.view import Data, RemainingWrite, WritableView
 
 
 class FramedView(BodyView):
-    """A file of ``header``, ``body`` and ``trailer``.
+    """A file of ``header``, ``gap`` zeros, ``body`` and ``trailer``.
 
     Header and trailer follow from the metadata of the array. A program may write the same bytes
     again, as some do before they write elements; other bytes are refused.
@@ -20,12 +21,17 @@ class FramedView(BodyView):
     """
 
     def __init__(
-        self, header: bytes, body: WritableView, trailer: bytes = b"", marks: range = range(0)
+        self,
+        header: bytes,
+        body: WritableView,
+        trailer: bytes = b"",
+        marks: range = range(0),
+        gap: int = 0,
     ) -> None:
-        self._header = header
+        self._header = Computed([Table.of_bytes(0, header)])
         self._marks = marks
         self._trailer = trailer
-        self._start = len(header)
+        self._start = len(header) + gap
         self._stop = self._start + body.size
         super().__init__(body, self._stop + len(trailer))
 
@@ -45,7 +51,7 @@ class FramedView(BodyView):
         tail = max(0, min(len(data), offset + len(data) - self._stop))
         inside = data[head : len(data) - tail]
         behind = max(0, offset - self._stop)
-        there = self._header[offset : offset + head] if head else b""
+        there = self._header.read(offset, head) if head else b""
         after = self._trailer[behind : behind + tail] if tail else b""
         if self._without_marks(offset, data[:head]) != there or data[len(data) - tail :] != after:
             raise NotPermitted("the header follows from the array's metadata")
@@ -58,7 +64,7 @@ class FramedView(BodyView):
         if first >= stop:
             return data
         same = bytearray(data)
-        same[first - offset : stop - offset] = self._header[first:stop]
+        same[first - offset : stop - offset] = self._header.read(first, stop - first)
         return bytes(same)
 
     def _inside(self, offset: int, size: int) -> tuple[int, int]:
@@ -70,7 +76,8 @@ class FramedView(BodyView):
         if self._start <= offset and stop <= self._stop:
             return inside
         behind = slice(max(0, offset - self._stop), max(0, stop - self._stop))
-        return b"".join((self._header[offset:stop], inside, self._trailer[behind]))
+        before = self._header.read(offset, max(0, min(stop, self._start) - offset))
+        return b"".join((before, inside, self._trailer[behind]))
 
 
 class FlippedView(BodyView):

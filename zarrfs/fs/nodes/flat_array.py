@@ -249,7 +249,7 @@ class FlatArray(MountedArray):
             body = FlippedView(body, self._item_size, first)
         if form.records is not None:
             body = RecordsView(body, form.records)
-        return FramedView(form.header, body, form.trailer, form.marks)
+        return FramedView(form.header, body, form.trailer, form.marks, form.gap)
 
     def _boxed(self, form: GroupForm) -> WritableView:
         read = self._layout.read

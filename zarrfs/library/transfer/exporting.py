@@ -73,7 +73,7 @@ def export_array(
             else:
                 task = TileTask(
                     source_name(source), out.path, config.path, config.region,
-                    for_workers(config.source, source), form, len(made.header), (), (),
+                    for_workers(config.source, source), form, made.start, (), (),
                 )  # fmt: skip
                 _write_elsewhere(workers, out, task, plan, config, elements.dtype.itemsize)
             out.write(size - len(made.trailer), memoryview(made.trailer))
@@ -130,7 +130,7 @@ def _write_tiles(
     out: Output, elements: TileElements, plan: TilePlan, made: Form, config: TransferConfig
 ) -> None:
     item = elements.dtype.itemsize
-    start = len(made.header)
+    start = made.start
     total = start + elements.window.elements * item
     position = start + sum(tile.elements for tile in islice(plan, out.done)) * item
     number = out.done
@@ -163,7 +163,7 @@ def _write(
     keep : see `fetch_tiles`.
     """
     item = elements.dtype.itemsize
-    start = len(made.header)
+    start = made.start
     big = made.layout is not None and made.layout.byteorder == "big"
     first_bits = 0 if big else item - 1
     whole = elements.window.shape

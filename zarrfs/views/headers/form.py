@@ -61,6 +61,7 @@ class GroupForm:
 class Form:
     """
     header : the bytes before the elements.
+    gap : zeros between header and elements.
     layout : of the elements after the header; None: the file has only a header, and the elements
         are in another file.
     trailer : the bytes after the elements.
@@ -77,6 +78,12 @@ class Form:
     marks: range = range(0)
     records: Records | None = None
     boxed: GroupForm | None = None
+    gap: int = 0
+
+    @property
+    def start(self) -> int:
+        """The byte at which the elements begin."""
+        return len(self.header) + self.gap
 
     @property
     def frame(self) -> int:
@@ -84,7 +91,7 @@ class Form:
         if self.boxed is not None:
             return self.boxed.size - self.boxed.element_bytes
         between = 0 if self.records is None else self.records.marks
-        return len(self.header) + between + len(self.trailer)
+        return self.start + between + len(self.trailer)
 
 
 Plan: TypeAlias = Callable[[], Form]

@@ -103,16 +103,13 @@ class _Addresses:
     end: int = 0
 
 
-def make_file(groups: Sequence[Group], *, away: bool = False) -> Made:
-    """
-    groups : the root first, and each one after the one that it is in.
-    away : whether many elements lie behind what netCDF-C reads at each open.
-    """
+def make_file(groups: Sequence[Group]) -> Made:
+    """``groups`` : the root first, and each one after the one that it is in."""
     places = _Addresses()
     # The first pass finds the addresses: their values do not change the size of a header.
-    _write(groups, places, away=away)
+    _write(groups, places)
     return Made(
-        _write(groups, places, away=away),
+        _write(groups, places),
         {path: places.data[path] for path, dataset in _datasets(groups) if dataset.behind},
         places.end,
     )
@@ -122,7 +119,7 @@ def _datasets(groups: Sequence[Group]) -> Iterator[tuple[str, Dataset]]:
     return ((group.path_of(dataset), dataset) for group in groups for dataset in group.datasets)
 
 
-def _write(groups: Sequence[Group], places: _Addresses, *, away: bool) -> bytes:
+def _write(groups: Sequence[Group], places: _Addresses) -> bytes:
     parts: list[bytes] = []
     at = m.SUPERBLOCK
     inside: dict[str, list[str]] = {}
@@ -152,7 +149,7 @@ def _write(groups: Sequence[Group], places: _Addresses, *, away: bool) -> bytes:
         parts.append(heap)
         at += len(heap)
     behind = [dataset.nbytes for _, dataset in _datasets(groups) if dataset.behind]
-    first = _AWAY if away and sum(behind) >= _MANY else 0
+    first = _AWAY if sum(behind) >= _MANY else 0
     for path, dataset in sorted(_datasets(groups), key=lambda found: found[1].behind):
         if dataset.absent or not dataset.nbytes:
             places.data[path] = m.UNDEFINED

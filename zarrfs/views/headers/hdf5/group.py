@@ -112,7 +112,7 @@ def _make(groups: _Groups, arrays: Mapping[str, Member]) -> Made:
         datasets = _datasets(inside[path], names[path], room)
         room -= sum(size_of(dataset.attributes) for dataset in datasets)
         made.append(Group(path, datasets, attributes))
-    return make_file(made, away=True)
+    return make_file(made)
 
 
 def _datasets(

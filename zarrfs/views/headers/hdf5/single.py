@@ -109,8 +109,8 @@ def georeference_of(array: Described, name: str) -> Dataset | None:
 
 def _form(array: Described, *, netcdf: bool = False) -> Form:
     made = make_single(array, netcdf=netcdf)
-    start = made.size - array.nbytes
-    return Form(made.header.ljust(start, b"\0"), array.layout, marks=MARKS)
+    gap = made.size - array.nbytes - len(made.header)
+    return Form(made.header, array.layout, marks=MARKS, gap=gap)
 
 
 def make_single(
@@ -132,4 +132,4 @@ def make_single(
     )
     others = [place] if place is not None else []
     data = replace(data, chunks=chunks, root=root, span=span)
-    return make_file([Group("", [*dimensions.scales(), *others, data])], away=bool(chunks))
+    return make_file([Group("", [*dimensions.scales(), *others, data])])
