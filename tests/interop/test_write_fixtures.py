@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ from .peers import READERS
 FIXTURES = [fixture for fixture in load() if refusal(fixture) is None]
 MOST_BYTES = 1 << 20
 LOSSY = ("fixedscaleoffset", "quantize", "bitround", "zfp")
-
-
-@pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    loop = Loop()
-    yield loop
-    loop.close()
 
 
 def content(loop: Loop, store: WriteStore, **config: Any) -> bytes:

@@ -29,13 +29,6 @@ from .spec import Array, Spec, box, grid
 from .test_random_specs import bounded, specs
 
 
-@pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    loop = Loop()
-    yield loop
-    loop.close()
-
-
 @contextmanager
 def writable(loop: Loop, path: Path, **config: object) -> Iterator[Writable]:
     mount = Writable(loop, LocalStore(path), **config)

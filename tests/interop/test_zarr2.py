@@ -22,13 +22,6 @@ from .zarr2 import Zarr2
 SHAPE, CHUNKS = (13, 10), (4, 6)
 
 
-@pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    loop = Loop()
-    yield loop
-    loop.close()
-
-
 @contextmanager
 def writable(loop: Loop, path: Path) -> Iterator[Writable]:
     mount = Writable(loop, LocalStore(path))

@@ -24,6 +24,7 @@ from tests.remote_server import RemoteServer
 from tests.store.stand_ins import azurite, nginx, wsgidav
 from zarrfs.store.base import Store
 from zarrfs.store.local import local_root
+from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
@@ -415,6 +416,27 @@ def writable(
     made = _make(request.param, request, tmp_path, monkeypatch, RequestConfig())
     yield made
     made.store.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A directory for a local store."""
+    root = tmp_path / "root"
+    (root / "dir").mkdir(parents=True)
+    (root / "dir" / "x").write_bytes(b"old")
+    return root
+
+
+@pytest.fixture(params=["openat2", "checked"])
+def store(
+    root: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LocalStore]:
+    """A local store, by each way of opening its files."""
+    if request.param == "checked":
+        monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
+    made = LocalStore(root)
+    yield made
+    made.close()
 
 
 def _make(

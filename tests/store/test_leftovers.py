@@ -73,14 +73,6 @@ with ThreadPoolExecutor(4) as pool:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    (root / "dir").mkdir(parents=True)
-    (root / "dir" / "x").write_bytes(b"old")
-    return root
-
-
-@pytest.fixture
 def start(root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     started = []
 

@@ -52,17 +52,6 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture(params=["openat2", "checked"])
-def store(
-    root: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[LocalStore]:
-    if request.param == "checked":
-        monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
-    made = LocalStore(root)
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize(
     "key",
     ["up/secret/x", "beside/x", "absolute_out/x", "file_out", "dir/out/x", "proc/etc/hostname"],

@@ -10,28 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from zarrfs.store.local import local_root
-from zarrfs.store.local.local import LocalStore
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    (root / "dir").mkdir(parents=True)
-    (root / "dir" / "x").write_bytes(b"old")
-    return root
-
-
-@pytest.fixture(params=["openat2", "checked"])
-def store(
-    root: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[LocalStore]:
-    if request.param == "checked":
-        monkeypatch.setattr(local_root, "openat2_works", lambda fd: False)
-    made = LocalStore(root)
-    yield made
-    made.close()
-
 
 @pytest.fixture
 def mount_over(tmp_path: Path) -> Iterator[Callable[..., None]]:
