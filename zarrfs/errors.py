@@ -220,7 +220,7 @@ class MissingChunkError(ChunkError):
 
 
 class EncodingChanged(ChunkError):
-    """Another program has encoded the array in another way since it was opened."""
+    """Another program has changed the array, and changes that are not stored do not fit it."""
 
 
 class BudgetExceeded(ZarrfsError):

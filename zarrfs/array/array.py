@@ -54,6 +54,7 @@ class Array:
     """Reads the chunks of one array. Thread-safe.
 
     path : of the array below the store's root; empty for the root itself.
+    stored_shape : as this program and those that make the array larger have stored it.
     shard_cost : the most bytes of memory that reading from one shard takes in addition to its
         chunks; 0 for an array without shards.
     cost, cost_in_block, fetched : see `ChunkMemory`.
@@ -79,6 +80,7 @@ class Array:
         self.store = store
         self.path = path
         self.metadata = metadata
+        self.stored_shape = metadata.shape
         self.layout = metadata.layout
         self.config = config
         self.decoder = ChunkDecoder(self.layout)

@@ -113,3 +113,48 @@ def test_changes_are_stored_once_the_array_is_as_it_was(opened):
     store.replace("zarr.json", array_document((16,), (4,)))
     file.fsync()
     assert store.objects["c/0"][:2] == b"\1\1"
+
+
+GROUP = json.dumps({"zarr_format": 3, "node_type": "group"}).encode()
+
+
+def test_changes_of_what_is_a_group_now_are_kept_as_conflicts(opened, tmp_path):
+    journal = tmp_path / "journal"
+    store = WriteStore({"zarr.json": array_document((16,), (4,))})
+    mount = opened(store, journal=str(journal))
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\1")
+    store.replace("zarr.json", GROUP)
+    with pytest.raises(EncodingChanged, match="group in place of the array"):
+        file.fsync()
+    assert any("kept in" in str(error) for error in mount.fs.drain())
+    assert "c/0" not in store.objects
+    assert len(list((journal / "conflicts").iterdir())) == 1
+
+
+@pytest.mark.parametrize("cheap", [True, False], ids=["local", "remote"])
+@pytest.mark.parametrize("resize", [False, True])
+def test_changes_of_rows_that_are_gone_are_kept_as_conflicts(opened, tmp_path, cheap, resize):
+    """A store of them would be seen by nobody, until the array is made longer again."""
+    journal = tmp_path / "journal"
+    store = WriteStore({"zarr.json": array_document((16,), (4,))}, cheap=cheap)
+    mount = opened(store, journal=str(journal), resize=resize)
+    file = mount.edit("array.bin")
+    for offset in (0, 8, 24):
+        file.write(offset, b"\1\1")
+    store.replace("zarr.json", array_document((6,), (4,)))
+    with pytest.raises(EncodingChanged, match="made the array smaller") as failure:
+        file.fsync()
+    assert errno_of(failure.value) == 5
+    # The second chunk has elements of both, of which the store has no use for some.
+    assert {key for key in store.objects if key[0] == "c"} == {"c/0"}
+    assert any("2 changed chunks of / kept in" in str(error) for error in mount.fs.drain())
+    assert {key for key in store.objects if key[0] == "c"} == {"c/0"}
+    assert len(list((journal / "conflicts").iterdir())) == 2
+    # Elements that are there again can be stored.
+    store.replace("zarr.json", array_document((8,), (4,)))
+    file.write(8, b"\2\2")
+    with pytest.raises(EncodingChanged):
+        file.fsync()
+    assert store.objects["c/1"][:2] == b"\2\2"
+    assert "c/3" not in store.objects

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from zarrfs.array.array import Array
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, join
 from zarrfs.errors import (
     EncodingChanged,
@@ -19,7 +20,7 @@ from zarrfs.errors import (
     StoreError,
     ZarrfsError,
 )
-from zarrfs.format.chunk_grid import Shape
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.documents import (
     V1_ARRAY,
     V1_ATTRIBUTES,
@@ -177,15 +178,15 @@ class StoredEncoding:
     changed : whether the last look found another encoding.
     """
 
-    def __init__(self, store: Store, path: str, metadata: ArrayMetadata) -> None:
+    def __init__(self, array: Array) -> None:
         self.changed = False
-        self._store = store
-        self._path = path
-        self._zarr_format = metadata.zarr_format
-        self._encoding = _encoding(metadata)
+        self._array = array
+        self._encoding = _encoding(array.metadata)
         self._documents: ArrayDocuments | None = None
         self._seen: Generation | None = None
         self._looked = -math.inf
+        # By axis, where the array ends since another program has made it smaller.
+        self._ends: tuple[float, ...] = (math.inf,) * len(array.metadata.shape)
 
     def check(self) -> None:
         """Look at the stored metadata, before chunks are stored. Blocks.
@@ -193,26 +194,56 @@ class StoredEncoding:
         An array without metadata of its own, or one that was deleted, passes. Raises
         EncodingChanged, MetadataError, StoreError.
         """
+        store, metadata = self._array.store, self._array.metadata
         now = time.monotonic()
-        if not self._store.traits.near and now - self._looked < _LOOK_S and not self.changed:
+        fits = not self.changed and all(map(math.isinf, self._ends))
+        if not store.traits.near and now - self._looked < _LOOK_S and fits:
             return
         try:
             if self._documents is None:
-                self._documents = ArrayDocuments(self._store, self._path, self._zarr_format)
-            info = self._store.info(self._documents.key)
+                self._documents = ArrayDocuments(store, self._array.path, metadata.zarr_format)
+            info = store.info(self._documents.key)
             if info is not None and info.generation != self._seen:
                 self._compare(self._documents)
         except NodeNotFound:
             pass
         self._looked = now
 
+    def check_inside(self, stored: Index) -> None:
+        """Raises EncodingChanged if a part of the object is not in the array any more."""
+        if self.ends_before(stored):
+            key = self._array.key(stored)
+            raise EncodingChanged(key, "another program has made the array smaller")
+
+    def ends_before(self, stored: Index) -> bool:
+        """Whether the last look found that the array ends before the object does."""
+        grid, shape = self._array.layout.stored, self._array.metadata.shape
+        stops = map(sum, zip(grid.origin(stored), grid.chunk_shape(stored), strict=True))
+        return any(
+            min(stop, extent) > end
+            for stop, extent, end in zip(stops, shape, self._ends, strict=True)
+        )
+
     def _compare(self, documents: ArrayDocuments) -> None:
-        state = documents.state()
+        try:
+            state = documents.state()
+        except NodeNotFound:
+            self.changed = self._array.store.info(documents.key) is not None
+            if self.changed:
+                raise EncodingChanged(
+                    documents.key, "describes a group in place of the array"
+                ) from None
+            return
         self.changed = _encoding(state.metadata) != self._encoding
         if self.changed:
             raise EncodingChanged(
                 documents.key, "another program has changed how the array is encoded"
             )
+        # Rows of this program need not be in the metadata yet.
+        known = tuple(map(min, self._array.stored_shape, self._array.metadata.shape))
+        now = state.metadata.shape
+        self._ends = tuple(n if n < k else math.inf for n, k in zip(now, known, strict=True))
+        self._array.stored_shape = tuple(map(max, now, known))
         self._seen = state.generation
 
 

@@ -83,7 +83,7 @@ class Flusher(Changes):
         self._executor = executor
         self._states: dict[Index, str] = {}
         array = self.array
-        self._encoding = StoredEncoding(array.store, array.path, array.metadata)
+        self._encoding = StoredEncoding(array)
         self._room = write_back.room_for_parts
         layout = self.array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
@@ -183,9 +183,9 @@ class Flusher(Changes):
         self._gathering.scatter()
         tiles = self._dirty.tiles
         path, layout = self.array.path, layout_name(self.array, tiles)
-        replaced = self._encoding.changed
+        changed, ends_before = self._encoding.changed, self._encoding.ends_before
         # The elements cannot be read as they are encoded now.
-        patience = 0.0 if replaced else _PATIENCE_S
+        patience = 0.0 if changed else _PATIENCE_S
         for tile, copy in self._dirty.snapshot():
             elements, marked = copy.dense()
             # Elements beyond the array now may lie inside it when a later mount reads the entry.
@@ -200,6 +200,7 @@ class Flusher(Changes):
                 begun = time.monotonic()
                 old = stored_hash(self.array, tiles, change)
                 patience -= 0 if old is not None else time.monotonic() - begun
+            replaced = changed or ends_before(tiles.stored(tile))
             yield PendingChunk(path, layout, change, copy.since, base, old, replaced)
 
     def _flush_due(self, group: Sequence[Index]) -> None:
@@ -261,6 +262,7 @@ class Flusher(Changes):
         copies: dict[Index, Taken] = {}
         for stored in objects:
             with self._failing([stored], errors):
+                self._encoding.check_inside(stored)
                 copies[stored] = self._dirty.copies(stored, self._room)
         anew: dict[Index, Generation | None] = {}
         for stored, (now, expected) in self._store_copies(copies, errors).items():

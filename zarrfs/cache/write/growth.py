@@ -115,6 +115,7 @@ class Growth(Changes):
         with self._lock:
             done = self._resize(rows).run()
             self.set_rows(rows)
+            self._cached.array.stored_shape = self._shape(rows)
             self.stored = rows
             self._cached.distrust()
             # Objects that could not be cleared now are cleared before the array grows there again.

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 
-_REPLACED = "holds elements of an array that is encoded in another way now"
+_REPLACED = "holds elements of an array that another program has changed since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Journal:
                 files = []
         for path, count in replaced.items():
             kept = f"{counted(count, 'changed chunk')} of /{path} kept in {self.directory}"
-            reason = "another program has encoded the array anew"
+            reason = "another program has changed the array: its encoding, or to be smaller"
             errors.append(JournalError(f"{kept}/{CONFLICTS}: {reason}"))
         if not failing:
             self._forget(self._kept - names)

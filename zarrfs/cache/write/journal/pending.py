@@ -40,7 +40,8 @@ class PendingChunk(NamedTuple):
     base : names the state into which this mount itself has brought the stored object; None if it
         has not stored the object since the oldest change.
     old : a hash of the stored elements that the changes replace; None if the store does not answer.
-    replaced : whether the array is encoded in another way now, so that no mount may store them.
+    replaced : whether the array is encoded in another way now, or smaller, so that no mount may
+        store them.
     """
 
     path: str
