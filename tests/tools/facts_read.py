@@ -1,0 +1,132 @@
+"""Facts that programs of Python find in files: ``python facts_read.py`` with a list on its input.
+
+Each entry of the list has the path of a file, the index of an element, that of one without a value
+or None, and the roles of the axes: ``x``, ``y``, ``z``, or another letter. It answers for each
+reader of the file with facts: ``place``, by role; ``raw``, the element; ``value``, what it means;
+``hole``, whether the other element has no value.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+
+def by_xarray(path, index, hole, roles):
+    import xarray
+
+    with xarray.open_dataset(path, engine="netcdf4", decode_times=False) as found:
+        array = found[Path(path).parent.name]
+        places = {
+            role: float(found[dim][i])
+            for role, dim, i in zip(roles, array.dims, index, strict=True)
+            if dim in found
+        }
+        said = {"place": places, "value": float(array.values[tuple(index)])}
+        return said if hole is None else said | {"hole": np.isnan(array.values[tuple(hole)])}
+
+
+def by_h5py(path, index, hole, roles):
+    import h5py
+
+    with h5py.File(path) as file:
+        array = file[Path(path).parent.name]
+        places = {
+            role: float(axis[0][i])
+            for role, axis, i in zip(roles, array.dims, index, strict=True)
+            if len(axis) and axis[0].dtype.kind == "f" and role in "xyz"
+        }
+        return {"place": places, "raw": float(array[tuple(index)])}
+
+
+def by_simpleitk(path, index, hole, roles):
+    import SimpleITK
+
+    image = SimpleITK.ReadImage(path)
+    at = index[::-1]
+    if image.GetDimension() < len(at):
+        at = at[len(at) - image.GetDimension() :]
+    places = image.TransformIndexToPhysicalPoint(at)
+    scaled = path.endswith(".nii")
+    # The volumes are in micrometres; planes have no unit of length.
+    scale = 1e3 if scaled and "z" in roles else 1
+    found = {"place": {role: float(n) * scale for role, n in zip("xyz", places, strict=False)}}
+    if image.GetNumberOfComponentsPerPixel() == 1:
+        found["value" if scaled else "raw"] = float(image[at])
+    return found
+
+
+def by_nibabel(path, index, hole, roles):
+    import nibabel
+
+    image = nibabel.load(path)
+    at = index[::-1]
+    x, y, z, _ = image.affine @ [*(*at, 0)[:3], 1]
+    value = np.asarray(image.dataobj)[tuple(at)]
+    return {"place": {"x": -x, "y": -y, "z": z}, "value": float(value)}
+
+
+def by_pynrrd(path, index, hole, roles):
+    import nrrd
+
+    data, header = nrrd.read(path)
+    at = index[::-1]
+    found = {"raw": float(data[tuple(at)])}
+    if "space origin" in header:
+        steps = np.nan_to_num(header["space directions"])
+        places = header["space origin"] + np.array(at) @ steps
+    elif "axis mins" in header:
+        places = header["axis mins"] + np.array(at) * header["spacings"]
+    elif "spacings" in header:
+        places = np.array(at) * header["spacings"]
+    else:
+        return found
+    found["place"] = dict(zip("xyz", map(float, places), strict=False))
+    return found
+
+
+def by_astropy(path, index, hole, roles):
+    from astropy.io import fits
+
+    with fits.open(path) as file:
+        header, data = file[0].header, file[0].data
+        places = {
+            role: header[f"CRVAL{i}"] + (at + 1 - header[f"CRPIX{i}"]) * header[f"CDELT{i}"]
+            for i, (role, at) in enumerate(zip(roles[::-1], index[::-1], strict=True), 1)
+            if f"CRVAL{i}" in header
+        }
+        return {"place": places, "value": float(data[tuple(index)])}
+
+
+def by_tifffile(path, index, hole, roles):
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        shape = [axis for axis in file.series[0].shape if axis > 1]
+        return {"raw": float(file.asarray()[tuple(index)]), "rank": len(shape)}
+
+
+READERS = {
+    "nc": [by_xarray], "h5": [by_h5py], "nhdr": [by_simpleitk, by_pynrrd], "mhd": [by_simpleitk],
+    "nii": [by_simpleitk, by_nibabel], "fits": [by_astropy], "tif": [by_tifffile],
+}  # fmt: skip
+
+
+def main() -> None:
+    answers = []
+    for path, index, hole, roles in json.load(sys.stdin):
+        found = {}
+        for reader in READERS[path.rpartition(".")[2]]:
+            try:
+                found[reader.__name__[3:]] = reader(path, index, hole, roles)
+            except Exception as error:  # noqa: BLE001 - it is part of the answer
+                found[reader.__name__[3:]] = {"error": repr(error)}
+        answers.append(found)
+    print(json.dumps(answers, default=float))
+
+
+if __name__ == "__main__":
+    main()
