@@ -24,7 +24,7 @@ import pytest
 from tests.mount.waiting import wait_for_request
 from zarrfs.cli.main import cli
 from zarrfs.cli.main import run as cli_run
-from zarrfs.daemon.life.mounted import Mounted
+from zarrfs.daemon.status import Mounted
 from zarrfs.daemon.umount import umount, users
 from zarrfs.errors import MountError
 from zarrfs.fuse import connection
@@ -210,7 +210,7 @@ def test_umount_of_all(mount_daemon, source, monkeypatch):
     first, second = mount_daemon(source), mount_daemon(source)
     places = {str(first.path): "alive", "/other/user's": "private", str(second.path): "alive"}
     listed = [Mounted(place, "s", False, state, 1) for place, state in places.items()]
-    monkeypatch.setattr("zarrfs.daemon.life.mounted.list_mounts", lambda: listed)
+    monkeypatch.setattr("zarrfs.daemon.status.list_mounts", lambda: listed)
     assert cli_run(cli, "zarrfs", ["umount", "--all", "x"]) == 2
     assert cli_run(cli, "zarrfs", ["umount"]) == 2
     assert cli_run(cli, "zarrfs", ["umount", "--all"]) == 0

@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 from tests.conftest import COMMAND, run_zarrfs
-from zarrfs.daemon.source.disjoint import check_sources_disjoint
+from zarrfs.daemon.source.checks import check_sources_disjoint
 from zarrfs.errors import StoreError, UsageError
 from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.joined import JoinedStores, names_of

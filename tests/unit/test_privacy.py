@@ -8,7 +8,7 @@ from tests.fs.documents import array_document
 from zarrfs.daemon.mount import mount
 from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
-from zarrfs.daemon.source.privacy import shows_private
+from zarrfs.daemon.source.checks import shows_private
 
 
 @pytest.fixture

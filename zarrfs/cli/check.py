@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.transfer_options import engine_options, source_options
+from zarrfs.cli.options import engine_options, source_options
 from zarrfs.counted import counted, printable
 from zarrfs.store.redact import shown_url
 

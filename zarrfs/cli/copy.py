@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zarrfs.cli.create import read_attributes, read_lengths
-from zarrfs.cli.transfer_options import copy_options, engine_options
+from zarrfs.cli.options import copy_options, engine_options
 from zarrfs.counted import counted
 from zarrfs.errors import UsageError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zarrfs import bounds
-from zarrfs.cli.storage_options import storage_options
+from zarrfs.cli.options import storage_options
 from zarrfs.errors import AlreadyExists, UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.transfer_options import Flat, engine_options, flat_options, source_options
+from zarrfs.cli.options import Flat, engine_options, flat_options, source_options
 from zarrfs.errors import UsageError
 from zarrfs.views.headers.registry import FORMATS, GROUP_FORMATS
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from zarrfs.cli.storage_options import storage_options
+from zarrfs.cli.options import storage_options
 from zarrfs.views.headers.registry import FORMATS
 
 

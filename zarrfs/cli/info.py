@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from zarrfs.cli.options import storage_options
 from zarrfs.cli.sizes import exact_size, shape_text, size_text, summary_line
-from zarrfs.cli.storage_options import storage_options
 from zarrfs.counted import counted, printable
 
 if TYPE_CHECKING:

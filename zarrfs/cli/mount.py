@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import click
 
-from zarrfs.cli.storage_options import storage_options
+from zarrfs.cli.options import storage_options
 
 
 class _MountCommand(click.Command):

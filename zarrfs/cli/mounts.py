@@ -18,7 +18,7 @@ def command(*, as_json: bool) -> None:
 
     Exit status: 0 done, 2 wrong usage.
     """
-    from zarrfs.daemon.life.mounted import list_mounts
+    from zarrfs.daemon.status import list_mounts
 
     mounts = list_mounts()
     if as_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.transfer_options import source_options
+from zarrfs.cli.options import source_options
 from zarrfs.counted import counted
 from zarrfs.errors import UsageError, ZarrfsError
 

@@ -28,7 +28,7 @@ def command(mountpoint: tuple[str, ...], *, everything: bool, lazy: bool) -> Non
     daemon not ended, 2 wrong usage.
     """
     from zarrfs.cli.sizes import size_text
-    from zarrfs.daemon.life.mounted import list_mounts
+    from zarrfs.daemon.status import list_mounts
     from zarrfs.daemon.umount import umount
     from zarrfs.errors import ZarrfsError
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from zarrfs.daemon.own_mount_point import make_mount_point, remove_mount_point
 from zarrfs.daemon.request import MountRequest
-from zarrfs.daemon.source.privacy import shows_private
+from zarrfs.daemon.source.checks import shows_private
 from zarrfs.daemon.system.background import ForegroundLaunch, Launch, run_in_background
 from zarrfs.errors import MountError, UsageError, to_install
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point

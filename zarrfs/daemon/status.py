@@ -1,16 +1,16 @@
-"""How a mount is doing, asked from outside."""
+"""Asks from outside which mounts of zarrfs there are, and how they are doing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from zarrfs.daemon.inquiry import NoAnswer, ask, ask_all
-from zarrfs.errors import MountError
+from zarrfs.counted import printable
+from zarrfs.daemon.inquiry import Documents, NoAnswer, ask, ask_all
 from zarrfs.fs.status import to_metrics
 from zarrfs.fuse.mount_point import resolve_mount_point
-from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts, topmost
+from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, MountEntry, mounts, own_mount
 
 _ANSWER_S = 2.0
 _ASKED = ("config.json", "stats.json")
@@ -31,11 +31,7 @@ class Status:
     def of(cls, mount_point: str) -> Status:
         """Raises `MountError` in bounded time, whether nothing is there, it is dead or hangs."""
         path = resolve_mount_point(mount_point)
-        entry = topmost(path)
-        if entry is None:
-            raise MountError(f"{path} is not mounted")
-        if entry.type != FILE_SYSTEM_TYPE:
-            raise MountError(f"{path} is a mount of {entry.type}, not of zarrfs")
+        own_mount(path)
         config, stats = ask(path, _ASKED, _ANSWER_S)
         return cls(path, stats, config)
 
@@ -73,3 +69,46 @@ def metrics_of_all() -> tuple[str, list[str]]:
     given = [(answer[0], answer[1]) for answer in answers if not isinstance(answer, NoAnswer)]
     silent = [str(answer) for answer in answers if isinstance(answer, NoAnswer)]
     return to_metrics(given).decode(), silent
+
+
+State = Literal["alive", "dead", "hung", "private"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """One mount.
+
+    pid : of its daemon; None if the daemon does not report it.
+    """
+
+    mountpoint: str
+    source: str
+    writable: bool
+    state: State
+    pid: int | None
+
+    def as_document(self) -> dict[str, object]:
+        return asdict(self)
+
+    def as_row(self) -> tuple[str, ...]:
+        """A row of the table of mounts, of texts that are safe to send to a terminal."""
+        mode = "rw" if self.writable else "ro"
+        texts = (self.mountpoint, self.source, mode, self.state, str(self.pid or "-"))
+        return tuple(map(printable, texts))
+
+
+def list_mounts() -> Sequence[Mounted]:
+    """All zarrfs mounts that this process can see, in the order in which they came."""
+    entries = mounts(FILE_SYSTEM_TYPE)
+    answers = ask_all([entry.path for entry in entries], ["config.json"], _ANSWER_S)
+    return [_mounted(entry, answer) for entry, answer in zip(entries, answers, strict=True)]
+
+
+def _mounted(entry: MountEntry, answer: Documents | NoAnswer) -> Mounted:
+    state: State = "alive"
+    pid = None
+    if isinstance(answer, NoAnswer):
+        state = answer.state
+    else:
+        pid = answer[0].get("pid")
+    return Mounted(entry.path, entry.source, "rw" in entry.options, state, pid)

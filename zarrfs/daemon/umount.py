@@ -14,7 +14,7 @@ from zarrfs.daemon.inquiry import NoAnswer, ask
 from zarrfs.daemon.life.end_report import End, EndReader
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_point import resolve_mount_point
-from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounted_for, topmost
+from zarrfs.fuse.mount_table import mounted_for, own_mount
 from zarrfs.fuse.unmount import MountBusy, unmount
 
 _ASK_TIMEOUT_S = 5.0
@@ -41,11 +41,7 @@ def umount(
     does not end, or it could not store all changes.
     """
     path = resolve_mount_point(mount_point)
-    entry = topmost(path)
-    if entry is None:
-        raise MountError(f"{path} is not mounted")
-    if entry.type != FILE_SYSTEM_TYPE:
-        raise MountError(f"{path} is a mount of {entry.type}, not of zarrfs")
+    entry = own_mount(path)
     daemon = _Daemon.of(path)
     try:
         _unmount(path, lazy=lazy)

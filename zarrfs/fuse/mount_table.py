@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from zarrfs.errors import MountError
+
 FILE_SYSTEM_TYPE = "fuse.zarrfs"
 
 _TABLE = "/proc/self/mountinfo"
@@ -51,6 +53,16 @@ def topmost(path: str) -> MountEntry | None:
         if entry.path == path:
             found = entry
     return found
+
+
+def own_mount(path: str) -> MountEntry:
+    """The mount of zarrfs at ``path``, as for `topmost`. Raises `MountError` if there is none."""
+    entry = topmost(path)
+    if entry is None:
+        raise MountError(f"{path} is not mounted")
+    if entry.type != FILE_SYSTEM_TYPE:
+        raise MountError(f"{path} is a mount of {entry.type}, not of zarrfs")
+    return entry
 
 
 def mounted(path: str, device: tuple[int, int]) -> bool:

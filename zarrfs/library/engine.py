@@ -114,6 +114,23 @@ def _lost(error: BaseException) -> WorkersLost:
     return WorkersLost(f"a worker was lost, or failed: {name}{': ' if said else ''}{said}")
 
 
+class Finished:
+    """Which of numbered tasks are finished: the ``first`` ones, and ``others`` behind these."""
+
+    def __init__(self, first: int = 0, others: Iterable[int] = ()) -> None:
+        self.first = first
+        self.others = set(others)
+
+    def __contains__(self, number: int) -> bool:
+        return number < self.first or number in self.others
+
+    def add(self, numbers: Iterable[int]) -> None:
+        self.others.update(numbers)
+        while self.first in self.others:
+            self.others.discard(self.first)
+            self.first += 1
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """The engine that a user names.

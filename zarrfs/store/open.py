@@ -22,8 +22,8 @@ from zarrfs.errors import (
 )
 from zarrfs.store.base import Store
 from zarrfs.store.foreign.kinds import ZIP_ENDINGS, is_parquet_references, kind_of
+from zarrfs.store.local.beneath import check_links
 from zarrfs.store.local.local import LocalStore
-from zarrfs.store.local.outward_links import check_links
 from zarrfs.store.local.writing.write_out import sync_file_system
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.icechunk.links import Link, Version, link_of

@@ -26,7 +26,7 @@ from zarrfs.daemon.options.configs import Configs, configs
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.own_mount_point import remove_mount_point
 from zarrfs.daemon.request import MountRequest
-from zarrfs.daemon.source.disjoint import check_disjoint
+from zarrfs.daemon.source.checks import check_disjoint
 from zarrfs.daemon.source.opening import open_source, with_groups_above
 from zarrfs.daemon.system.background import Launch
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks

@@ -18,7 +18,7 @@ from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.own_mount_point import mount_name
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.source.any_directory import with_found_stores
-from zarrfs.daemon.source.disjoint import check_disjoint, check_sources_disjoint
+from zarrfs.daemon.source.checks import check_disjoint, check_sources_disjoint
 from zarrfs.errors import UsageError
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES, DOCUMENTS
 from zarrfs.fs.config import FileSystemConfig

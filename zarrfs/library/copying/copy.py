@@ -235,7 +235,7 @@ class _Work:
                 if isinstance(done, ZarrfsError):
                     raise done
                 whole = whole.together(done)
-                self._record.finished(name, task.numbers)
+                self._record.done[name].add(task.numbers)
                 self._done += done.nbytes
                 self._config.progress(self._done, self._total)
         return whole
@@ -245,7 +245,7 @@ class _Work:
         size = boxes.nbytes_of_boxes
         most = 1 if self._workers is None else min(max(1, _TASK_BYTES // size), _MOST_BOXES)
         while some := list(islice(numbered, most)):
-            left = [(n, tile) for n, tile in some if not self._record.is_done(name, n)]
+            left = [(n, tile) for n, tile in some if n not in self._record.done[name]]
             self._done += sum(boxes.nbytes(tile) for n, tile in some if (n, tile) not in left)
             if left:
                 yield CopyTask(copy, tuple(n for n, _ in left), tuple(tile for _, tile in left))

@@ -11,12 +11,14 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from zarrfs.errors import AlreadyExists, StoreConflict, ZarrfsError
+from zarrfs.library.engine import Finished
 from zarrfs.store.base import Generation, Store
 from zarrfs.store.open import synced
 
@@ -30,7 +32,7 @@ _STALE_S = 60.0
 class CopyRecord:
     """The record of this copy, for one thread.
 
-    done : for each array, how many of its first boxes are stored, and which later ones.
+    done : for each array, which of its boxes are stored.
     resumed : whether an earlier copy began it.
     removing : whether what was at the destination is still being removed.
     """
@@ -46,7 +48,7 @@ class CopyRecord:
         self._store = store
         self._identity = dict(identity)
         self._owner = {"host": socket.gethostname(), "process": _process(), "id": uuid.uuid4().hex}
-        self.done: dict[str, tuple[int, set[int]]] = {}
+        self.done: defaultdict[str, Finished] = defaultdict(Finished)
         self.removing = removing
         self.resumed = False
         expected: Generation | None = None
@@ -64,7 +66,7 @@ class CopyRecord:
             found = json.loads(data)
             owner, identity = found["owner"], found["identity"]
             done = {
-                str(path): (int(first), set(map(int, others)))
+                str(path): Finished(int(first), map(int, others))
                 for path, (first, others) in found["done"].items()
             }
             alive = _is_alive(owner, float(found["time"]))
@@ -82,20 +84,8 @@ class CopyRecord:
             differ = sorted(k for k in self._identity if self._identity[k] != identity.get(k))
             reason = f"holds an unfinished copy with another {', '.join(differ)}"
             raise AlreadyExists(f"{where}: {reason}: --overwrite begins anew")
-        self.done, self.removing, self.resumed = done, removing, True
-
-    def is_done(self, array: str, number: int) -> bool:
-        first, others = self.done.get(array, (0, set()))
-        return number < first or number in others
-
-    def finished(self, array: str, numbers: Iterable[int]) -> None:
-        """These boxes are stored."""
-        first, others = self.done.get(array, (0, set()))
-        others = others.union(numbers)
-        while first in others:
-            others.discard(first)
-            first += 1
-        self.done[array] = first, others
+        self.done.update(done)
+        self.removing, self.resumed = removing, True
 
     def write_if_due(self) -> None:
         """As `write`, every few seconds, which also shows others that this copy is alive."""
@@ -128,7 +118,7 @@ class CopyRecord:
             "time": time.time(),
             "identity": self._identity,
             "removing": self.removing,
-            "done": {path: (first, sorted(rest)) for path, (first, rest) in self.done.items()},
+            "done": {path: (one.first, sorted(one.others)) for path, one in self.done.items()},
         }
         data = json.dumps(document).encode()
         self._written = time.monotonic()

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 
 from zarrfs.array.node_readers import join
-from zarrfs.errors import UsageError, ZarrfsError
-from zarrfs.library.engine import Engine, engine, for_workers, run
+from zarrfs.errors import UsageError
+from zarrfs.library.engine import Finished, engine, for_workers
 from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.library.transfer.group_export import view_of, write_view
 from zarrfs.library.transfer.output_file import Output, output, part_of
 from zarrfs.library.transfer.tiles import Buffers, Tile, TileElements, TilePlan, fetch_tiles
 from zarrfs.library.transfer.transfer import (
-    TASK_BYTES,
     Opened,
     TileTask,
     TransferConfig,
     opened,
-    tile_tasks,
+    perform_elsewhere,
 )
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.described import Described
@@ -75,7 +74,18 @@ def export_array(
                     source_name(source), out.path, config.path, config.region,
                     for_workers(config.source, source), form, made.start, (), (),
                 )  # fmt: skip
-                _write_elsewhere(workers, out, task, plan, config, elements.dtype.itemsize)
+                finished = Finished(out.done)
+
+                def written(numbers: tuple[int, ...]) -> None:
+                    finished.add(numbers)
+                    out.note(finished.first)
+
+                perform_elsewhere(
+                    *(workers, export_tiles, task, plan, config),
+                    item=source_array.item_size,
+                    done=out.done,
+                    performed=written,
+                )
             out.write(size - len(made.trailer), memoryview(made.trailer))
         config.progress(size, size)
         return size
@@ -96,26 +106,6 @@ def export_tiles(task: TileTask) -> None:
         with part_of(task.file) as out:
             largest = max(tile.elements for tile in task.tiles)
             _write(out, elements, task.tiles, largest, made, keep=True)
-
-
-def _write_elsewhere(
-    workers: Engine, out: Output, task: TileTask, plan: TilePlan, config: TransferConfig, item: int
-) -> None:
-    """Have other processes write the tiles, some in each task."""
-    total = task.start + plan.window.elements * item
-    position = task.start + sum(tile.elements for tile in islice(plan, out.done)) * item
-    first, others = out.done, set[int]()
-    tasks = tile_tasks(task, plan, out.done, TASK_BYTES // item)
-    for part, error in run(workers.executor, workers.at_once, export_tiles, tasks):
-        if isinstance(error, ZarrfsError):
-            raise error
-        others.update(part.numbers)
-        while first in others:
-            others.discard(first)
-            first += 1
-        out.note(first)
-        position += part.elements * item
-        config.progress(position, total)
 
 
 def _described(source: Opened, form: FlatForm) -> Described:

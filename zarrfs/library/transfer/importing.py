@@ -11,22 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.write.writable_array import WritableArray
-from zarrfs.errors import ChunkError, UsageError, ZarrfsError
+from zarrfs.errors import ChunkError, UsageError
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.library.engine import Engine, engine, for_workers, run
+from zarrfs.library.engine import engine, for_workers
 from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm, read_npy_header
 from zarrfs.library.transfer.input_file import Input, input_file
 from zarrfs.library.transfer.tiles import Tile, TileElements, TilePlan
 from zarrfs.library.transfer.transfer import (
     STANDARD_STREAM,
-    TASK_BYTES,
     Opened,
     TileTask,
     TransferConfig,
     TransferError,
     opened,
-    tile_tasks,
+    perform_elsewhere,
 )
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import Elements
@@ -62,14 +61,13 @@ def import_array(source: str, target: str, form: FlatForm, config: TransferConfi
                 f"{list(opened_target.region.shape)} needs {size}"
             )
         plan = _plan(opened_target, form, in_file_order=not file.seekable)
-        total = start + _elements(opened_target) * opened_target.item_size
         if workers is None:
             position = start
 
             def stored(elements: int) -> None:
                 nonlocal position
                 position += elements * opened_target.item_size
-                config.progress(position, total)
+                config.progress(position, size)
 
             largest = Tile(plan.lengths, plan.lengths).elements
             _read_tiles(file, opened_target, form, start, plan, largest, config.resume, stored)
@@ -82,7 +80,9 @@ def import_array(source: str, target: str, form: FlatForm, config: TransferConfi
                 source_name(target), os.path.abspath(source), config.path, config.region,
                 for_workers(config.source, target), form, start, (), (),
             )  # fmt: skip
-            _read_elsewhere(workers, task, plan, config, opened_target.item_size, total)
+            perform_elsewhere(
+                workers, import_tiles, task, plan, config, item=opened_target.item_size
+            )
         if not file.seekable and not file.at_end():
             raise TransferError(f"{file.name}: goes on after the {size} bytes that were needed")
         config.progress(size, size)
@@ -138,19 +138,6 @@ def import_tiles(task: TileTask) -> None:
     with opened(task.array, task.config, writable=True) as target, input_file(task.file) as file:
         largest = max(tile.elements for tile in task.tiles)
         _read_tiles(file, target, task.form, task.start, task.tiles, largest, resume=False)
-
-
-def _read_elsewhere(
-    workers: Engine, task: TileTask, plan: TilePlan, config: TransferConfig, item: int, total: int
-) -> None:
-    """Have other processes store the tiles, some in each task."""
-    position = task.start
-    tasks = tile_tasks(task, plan, 0, TASK_BYTES // item)
-    for part, error in run(workers.executor, workers.at_once, import_tiles, tasks):
-        if isinstance(error, ZarrfsError):
-            raise error
-        position += part.elements * item
-        config.progress(position, total)
 
 
 def _read_tiles(

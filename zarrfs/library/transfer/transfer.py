@@ -13,7 +13,7 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.engine import EngineConfig
+from zarrfs.library.engine import Engine, EngineConfig, run
 from zarrfs.library.source import (
     SourceOptions,
     facts_around,
@@ -21,7 +21,7 @@ from zarrfs.library.source import (
     open_source,
 )
 from zarrfs.library.transfer.flat_form import FlatForm
-from zarrfs.library.transfer.tiles import Tile
+from zarrfs.library.transfer.tiles import Tile, TilePlan
 from zarrfs.store.base import Store
 from zarrfs.views.elements.region import Region, parse_region
 from zarrfs.views.elements.window import Window
@@ -30,9 +30,8 @@ from zarrfs.views.facts.facts import Around
 Progress = Callable[[int, int], object]
 """Told how many bytes of how many are done; called often, and by one thread at a time."""
 
-TASK_BYTES = 256 << 20
-"""Decoded bytes of the tiles of a task that is sent to a worker."""
-
+# Decoded bytes, and number, of the tiles of a task that is sent to a worker.
+_TASK_BYTES = 256 << 20
 _MOST_TILES = 4096
 
 STANDARD_STREAM = "-"
@@ -105,6 +104,35 @@ def tile_tasks(whole: TileTask, plan: Iterable[Tile], skip: int, most: int) -> I
         yield whole._replace(
             numbers=tuple(n for n, _ in some), tiles=tuple(tile for _, tile in some)
         )
+
+
+def perform_elsewhere(
+    workers: Engine,
+    perform: Callable[[TileTask], None],
+    whole: TileTask,
+    plan: TilePlan,
+    config: TransferConfig,
+    *,
+    item: int,
+    done: int = 0,
+    performed: Callable[[tuple[int, ...]], object] = lambda numbers: None,
+) -> None:
+    """Have other processes perform the tiles of a plan, some in each task. Raises ZarrfsError.
+
+    whole : a task without tiles.
+    item : bytes of an element.
+    done : the first tiles are left out.
+    performed : told of the numbers of finished tiles.
+    """
+    total = whole.start + plan.window.elements * item
+    position = whole.start + sum(tile.elements for tile in islice(plan, done)) * item
+    tasks = tile_tasks(whole, plan, done, _TASK_BYTES // item)
+    for part, error in run(workers.executor, workers.at_once, perform, tasks):
+        if isinstance(error, ZarrfsError):
+            raise error
+        performed(part.numbers)
+        position += part.elements * item
+        config.progress(position, total)
 
 
 @dataclass(frozen=True, slots=True)

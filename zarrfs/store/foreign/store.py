@@ -15,11 +15,10 @@ from zarrfs.errors import DecodeError, StoreError, StoreTooLarge
 from zarrfs.isolation.decoders import isolated
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 from zarrfs.store.foreign.found import KEY
-from zarrfs.store.foreign.found_targets import FoundTargets
 from zarrfs.store.foreign.kept import generation_of, references
 from zarrfs.store.foreign.kinds import CHANGED, REFERENCES, Kind
 from zarrfs.store.ranges import resolve
-from zarrfs.store.remote.references.targets import Targets
+from zarrfs.store.remote.references.targets import FoundTargets, Targets
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")

@@ -16,6 +16,8 @@ import stat
 import struct
 from collections.abc import Callable
 
+from zarrfs.errors import StoreAccessDenied
+
 _OPENAT2 = 437  # the same number on every architecture except alpha
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
@@ -269,3 +271,33 @@ def others_may_read(fd: int, root: bytes, owner: int) -> bool:
         each.st_uid == owner or every_user_has(each, path, needed)
         for each, path, needed in statuses
     )
+
+
+def check_links(root: str) -> None:
+    """Raises `StoreAccessDenied` for a link that leads out of ``root``, and for a pipe or device.
+
+    Looks at every name below ``root`` once; names that appear later go unnoticed.
+    """
+    real = os.path.realpath(root)
+    waiting = [real]
+    while waiting:
+        directory = waiting.pop()
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        _check(entry.path, real)
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False):
+                        raise StoreAccessDenied(entry.path, "is neither file nor directory")
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # it is gone, or there is no such directory, which its reader reports
+        except OSError as error:
+            raise StoreAccessDenied(directory, str(error.strerror)) from error
+
+
+def _check(path: str, root: str) -> None:
+    target = os.path.realpath(path)
+    if os.path.commonpath([target, root]) != root:
+        raise StoreAccessDenied(path, "is a link that leads out of the source; see follow_symlinks")

@@ -1,4 +1,4 @@
-"""Source and mount point must not lie in each other.
+"""Checks of a source: it lies apart from the mount point, and shows others nothing private.
 
 A store under its own mount point would be asked through the mount that it has to serve,
 and the daemon would wait for itself. A mount point inside the store would be listed as
@@ -10,8 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import permutations
+from pathlib import Path
 
+from zarrfs.daemon.options.options import MountOptions
 from zarrfs.errors import MountError, UsageError
+from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.store.open import local_directory
 
 
@@ -50,3 +53,30 @@ def _parts(source: str) -> list[str]:
 
 def _within(path: str, directory: str) -> bool:
     return os.path.commonpath((path, directory)) == directory
+
+
+_READ, _ENTER = 0o004, 0o005
+
+
+def shows_private(source: str, options: MountOptions) -> str | None:
+    """The path of what others could not read but for the mount; None where there is none.
+
+    Looked at are the directories from the source's to that which is shown, and their metadata
+    documents.
+    """
+    if not options.allow_other or options.umask & _READ:
+        return None
+    if (directory := local_directory(source)) is None:
+        return None
+    shown = Path(options.path)
+    places = []
+    for below in (*reversed(shown.parents), shown) if options.path else (shown,):
+        places.append((Path(directory, below), _ENTER))
+        places += [(Path(directory, below, name), _READ) for name in sorted(DOCUMENT_NAMES)]
+    for path, needed in places:
+        try:
+            if os.stat(path).st_mode & needed != needed:
+                return str(path)
+        except OSError:
+            continue
+    return None

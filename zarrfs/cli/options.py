@@ -1,17 +1,19 @@
-"""The options that ``copy``, ``export``, ``import`` and ``check`` share."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from zarrfs.cli.storage_options import storage_options as storage_option
+from zarrfs.errors import UsageError
 
 if TYPE_CHECKING:
     from zarrfs.library.transfer.flat_form import FlatForm
+
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -40,6 +42,39 @@ class Flat(NamedTuple):
 
         by_name = "npy" if file.lower().endswith(".npy") else "bin"
         return FlatForm(self.container or by_name, self.byteorder or "little", self.order or "C")
+
+
+def _read(
+    ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
+) -> Mapping[str, object]:
+    if texts:
+        from zarrfs.daemon.system.process_title import hide
+
+        hide(dict.fromkeys(texts, "***"))
+    found: dict[str, object] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not name or not separator:
+            # The text may be a secret.
+            raise UsageError("a --storage-option is not of the form NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+storage_options = click.option(
+    "--storage-option",
+    "storage_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_read,
+    help="Argument for the fsspec file system of a remote store, as JSON or plain text; may be "
+    "repeated. Other users may see it in the process list for a moment: keep secrets in the "
+    "configuration of the service, or for mounts in the file of -o storage_options.",
+)
+"""Decorates a command, which gets ``storage_options``, a mapping."""
 
 
 def source_options(function: Command) -> Command:
@@ -94,7 +129,7 @@ def _source_options(function: Command, *more: Callable[[Command], Command]) -> C
             help="Threads that fetch and decode. [default: by CPUs and source]",
         ),
         *more,
-        storage_option,
+        storage_options,
     )
 
 
