@@ -16,7 +16,7 @@ from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.cache.read import loading
 from zarrfs.cache.read.flights import Keep
-from zarrfs.cache.read.loading import LoadPlan
+from zarrfs.cache.read.loading import equal_jobs
 from zarrfs.format.shard_index import MISSING
 
 pytestmark = pytest.mark.timeout(60)
@@ -222,14 +222,7 @@ def test_a_change_of_any_shard_of_a_job_is_noticed(store, changed):
 def test_jobs_are_few_and_about_as_large(costs, most):
     """Each takes what it may; among chunks that cost the same, none is longer by more than one."""
 
-    class Plan(LoadPlan):
-        def __init__(self) -> None:
-            self._regular = None
-
-        def cost(self, index):
-            return costs[index[0]]
-
-    jobs = list(Plan()._equal_jobs([(n,) for n in range(len(costs))], most))
+    jobs = list(equal_jobs([(n,) for n in range(len(costs))], costs, most))
     assert [index for job in jobs for index in job] == [(n,) for n in range(len(costs))]
     sizes = [sum(costs[n] for (n,) in job) for job in jobs]
     assert all(size <= most or len(job) == 1 for size, job in zip(sizes, jobs, strict=True))

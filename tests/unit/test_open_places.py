@@ -10,7 +10,7 @@ from zarrfs.fs.nodes.place import Place
 
 def test_a_place_is_open_as_long_as_one_of_its_handles():
     places, node, other = OpenPlaces(), Mock(), Mock()
-    first, second, third = Place(node, 10, 1), Place(node, 10, 2), Place(other, 20, 1)
+    first, second, third = Place(node, 11, 1), Place(node, 12, 2), Place(other, 21, 1)
     places.opened(first, (), writable=False)
     places.opened(first, (), writable=True)
     places.opened(second, (), writable=True)
@@ -30,7 +30,7 @@ def test_a_place_is_open_as_long_as_one_of_its_handles():
 
 def test_a_node_of_which_nothing_is_open_is_not_kept():
     places, node = OpenPlaces(), Mock()
-    place = Place(node, 10, 1)
+    place = Place(node, 11, 1)
     for _ in range(2):
         places.opened(place, (), writable=True)
         places.closed(place, (), writable=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -10,8 +10,6 @@ from zarrfs.array.chunk_decoder import (
     ChunkDecoder,
     ChunkMemory,
     ChunkResult,
-    Memory,
-    StoredChunk,
 )
 from zarrfs.array.part_reader import PartReader
 from zarrfs.array.shards.parts import PartCache
@@ -57,10 +55,11 @@ class Array:
     stored_shape : as this program and those that make the array larger have stored it.
     shard_cost : the most bytes of memory that reading from one shard takes in addition to its
         chunks; 0 for an array without shards.
-    cost, cost_in_block, fetched : see `ChunkMemory`.
+    cost, total_cost, cost_in_block, fetched : see `ChunkMemory`.
     key : of a stored object, by its index.
     locate : the shard that contains a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
+    read_chunks, read_encoded : see `StoredChunks.read` and `StoredChunks.find`.
     chunks_in : how many read chunks of a stored object contain a part of the array.
     parts : reads parts of chunks; None if these can only be decoded as a whole.
     decoder : of its chunks.
@@ -98,6 +97,7 @@ class Array:
             self.layout, self.decoder, config.memory, self.shard_cost
         )
         self.cost, self.cost_in_block = memory.cost, memory.cost_in_block
+        self.total_cost = memory.total_cost
         self.fetched = memory.fetched
         self._shards = (
             ShardReader(store, self.layout, parts, largest_wrapping, memory.longest)
@@ -116,6 +116,7 @@ class Array:
         self.key = self._stored.key
         self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
+        self.read_chunks, self.read_encoded = self._stored.read, self._stored.find
         self.chunks_in = self._stored.chunks_in
         self.parts = self._part_reader()
 
@@ -197,31 +198,6 @@ class Array:
             return self._shards.stored_length(self.key(stored), info, local)
         except DecodeError:
             return -1
-
-    def read_chunks(
-        self, indices: Sequence[Index], memory: Memory | None = None, *, scan: bool = False
-    ) -> Iterator[ChunkResult]:
-        """Decode read chunks, each once, in the order that `read_encoded` gives.
-
-        memory : returns memory that the decoder may use for the decoded bytes of a chunk.
-        scan : whether the other chunks of their shards are wanted soon.
-
-        An error of a chunk, or of its shard, is in the result of that chunk. A chunk that is not
-        stored comes as an array of fill values that takes no memory.
-        """
-        for chunk in self._stored.find(indices, scan=scan):
-            yield self.decoder.decode(chunk, memory)
-
-    def read_encoded(
-        self, indices: Sequence[Index], *, scan: bool = False
-    ) -> Iterator[StoredChunk | ChunkResult]:
-        """The stored bytes of read chunks, each once; results of those without such bytes.
-
-        They come in the order of ``indices``, but all chunks of a shard where the first of them is.
-
-        scan : as in `read_chunks`.
-        """
-        return self._stored.find(indices, scan=scan)
 
     def in_shard(
         self, stored: Index, shard: OldShard | None, indices: Sequence[Index]

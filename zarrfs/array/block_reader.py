@@ -123,7 +123,7 @@ def _read_patches(
     """As `read_block`.
 
     patches : those of a shard follow each other.
-    scan : as in `Array.read_chunks`.
+    scan : as in `StoredChunks.read`.
     """
     parts = [part for patch in patches for part in patch.cut(array.at_once)]
     indices = [index for part in parts for index in part.indices()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError, reason_of
@@ -77,7 +77,7 @@ class ChunkDecoder:
     def decode(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
         """Decode one chunk; a result is returned unchanged.
 
-        memory : as `Array.read_chunks` takes it.
+        memory : as `StoredChunks.read` takes it.
         """
         if isinstance(stored, ChunkResult):
             return stored
@@ -120,6 +120,7 @@ class ChunkMemory:
         shard_cost : bytes of it that reading from a shard takes in addition to the chunk.
         """
         self._sharded, self._fixed_size = layout.sharded, layout.data_type.fixed_size
+        self._grid = layout.read
         self._largest = layout.read.largest_chunk
         self._decoder = decoder
         self._shard_cost = shard_cost
@@ -158,6 +159,12 @@ class ChunkMemory:
         if shape == self._largest:
             return self._largest_cost
         return self._cost(self._decoder.codec_of(shape))
+
+    def total_cost(self, indices: Sequence[Index], beside: int) -> int:
+        """As `cost`, for several chunks, each with ``beside`` bytes more."""
+        if (shape := self._grid.regular_shape) is not None:
+            return len(indices) * (self.cost(shape) + beside)
+        return sum([self.cost(self._grid.chunk_shape(index)) + beside for index in indices])
 
     def cost_in_block(self, shape: Shape) -> int:
         """As `cost`, for a chunk that is copied to its block in the order in which it is stored."""

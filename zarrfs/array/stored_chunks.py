@@ -1,4 +1,4 @@
-"""The stored bytes of the chunks of one array: found by index, not decoded yet."""
+"""The chunks of one array: found by index, and decoded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import floordiv, mod
 
 import numpy as np
 
-from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, StoredChunk
+from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, Memory, StoredChunk
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
 from zarrfs.errors import (
     ChunkError,
@@ -76,6 +76,20 @@ class StoredChunks:
         shard_origin = layout.stored.origin(stored)
         leaf = layout.levels[-1].inner_shape
         return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
+
+    def read(
+        self, indices: Sequence[Index], memory: Memory | None = None, *, scan: bool = False
+    ) -> Iterator[ChunkResult]:
+        """Decode read chunks, each once, in the order that `find` gives.
+
+        memory : returns memory that the decoder may use for the decoded bytes of a chunk.
+        scan : as in `find`.
+
+        An error of a chunk, or of its shard, is in the result of that chunk. A chunk that is not
+        stored comes as an array of fill values that takes no memory.
+        """
+        for chunk in self.find(indices, scan=scan):
+            yield self._decoder.decode(chunk, memory)
 
     def find(
         self, indices: Sequence[Index], *, scan: bool = False

@@ -284,7 +284,7 @@ class Directories:
             # They differ in nothing but their inodes, and there may be very many.
             (like,) = await self._measure([directory.sibling(numbers[0])])
             for child in range(cookie, len(numbers)):
-                attributes = like.of(directory.base + numbers[child])
+                attributes = like.of(directory.sibling(numbers[child]).inode)
                 yield DirectoryEntry(str(child), attributes, child + 1)
             return
         for start in range(cookie, len(numbers), _ENTRIES_AT_ONCE):

@@ -82,7 +82,7 @@ class StreamView:
         else:
             self._run = size
             self._end = offset + size
-            self._expected.renew()
+            self._expected.times = 1
             self._stop()
             follows = self._from_start = offset == 0
         if (state := self.slabs.state) != self._state:
@@ -134,7 +134,7 @@ class StreamView:
         end = min(stop, slab.stop)
         self.slabs.read_to(slab, end)
         if end == slab.stop:
-            self._expected.renew()
+            self._expected.times = 1
         if self._scans and slab.start != self._reading:
             self._reading = slab.start
             self._fetch_ahead(slab.stop)

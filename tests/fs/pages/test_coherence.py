@@ -472,7 +472,7 @@ def test_pages_are_read_before_or_after_a_write_but_not_while_it_is_repeated(loo
     """A page that is read between an older page and the repeated write would stay old."""
     pages = ArrayPages(KernelPages())
     (place,) = mount.tree.nodes.all()
-    owner = place.sibling(mount.stat("array.bin").inode - place.base)
+    owner = place.sibling(mount.stat("array.bin").inode - place.inode)
     assert not pages.enter(owner, read=True, write=True, past=False)
     said: list[str] = []
 
@@ -498,7 +498,7 @@ def test_pages_are_read_before_or_after_a_write_but_not_while_it_is_repeated(loo
             if "page" not in said:
                 assert await pages.write_through(hand_over) == 1
 
-    other = owner.sibling(mount.stat("array.npy").inode - place.base)
+    other = owner.sibling(mount.stat("array.npy").inode - place.inode)
 
     async def check() -> None:
         pages._pages.kernel = Kernel()

@@ -53,12 +53,12 @@ ALONE, ACROSS = (16, 32, 128), (16, 32, 32)
 @pytest.mark.parametrize(
     ("chunks", "shards", "codec", "most", "modules"),
     [
-        (ALONE, None, None, 175, 37),
-        (ALONE, None, ZstdCodec(), 185, 40),
-        (ALONE, None, BloscCodec(), 190, 41),
-        (ALONE, (32, 64, 128), ZstdCodec(), 265, 52),
-        (ACROSS, None, ZstdCodec(), 420, 43),
-        (ACROSS, (32, 64, 64), ZstdCodec(), 600, 53),
+        (ALONE, None, None, 145, 28),
+        (ALONE, None, ZstdCodec(), 150, 30),
+        (ALONE, None, BloscCodec(), 160, 30),
+        (ALONE, (32, 64, 128), ZstdCodec(), 230, 42),
+        (ACROSS, None, ZstdCodec(), 400, 36),
+        (ACROSS, (32, 64, 64), ZstdCodec(), 580, 46),
     ],
     ids=["uncompressed", "zstd", "blosc", "shard", "four chunks", "four chunks of a shard"],
 )

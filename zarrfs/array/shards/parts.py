@@ -279,7 +279,8 @@ class PartCache:
             self._items[name] = item, item.nbytes
             self.size += item.nbytes
             self._cut(self.capacity)
-        self.leftovers.shrink()
+        if self.leftovers.size:
+            self.leftovers.shrink()
 
     def resize(self, capacity: int) -> None:
         """Change the capacity, in bytes."""

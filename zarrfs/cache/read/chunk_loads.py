@@ -21,13 +21,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 
+import numpy as np
+
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_decoder import ChunkResult
-from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, ArrayChunks, CachedChunk
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
 from zarrfs.cache.read.freshness import Freshness
-from zarrfs.cache.read.loading import LoadPlan, in_time
+from zarrfs.cache.read.loading import in_time, jobs
 from zarrfs.errors import ChunkError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
@@ -60,7 +62,10 @@ class ChunkLoads:
         self._cache = cache
         self._array = array
         self._freshness = freshness
-        self._plan = LoadPlan(array, cache)
+        layout = array.layout
+        self._sharded = layout.sharded
+        regular = layout.read.regular_shape if layout.data_type.fixed_size else None
+        self._regular_bytes = 0 if regular is None else layout.spec(regular).nbytes
         self._flights: Flights[_Load, _Waiter] = Flights()
 
     def expects(self, index: Index) -> bool:
@@ -86,8 +91,12 @@ class ChunkLoads:
                     check = self._freshness.checks
                     loads = zip(missing, repeat(check))
                     self._flights.join_all(loads, waiter, claimed, keep=keep)
-                for batch in self._plan.jobs([index for index, _ in claimed]):
-                    self._submit(batch, check, ahead=ahead)
+                firsts = [index for index, _ in claimed]
+                if len(firsts) == 1:
+                    self._submit(firsts, check, ahead=ahead)
+                elif firsts:
+                    for batch in jobs(self._array, cache, firsts):
+                        self._submit(batch, check, ahead=ahead)
                 cache.stats.misses += len(claimed)
                 cache.stats.shared += len(missing) - len(claimed)
                 if found:
@@ -169,10 +178,10 @@ class ChunkLoads:
     def _read(self, indices: Sequence[Index], check: int) -> Iterator[list[Index]]:
         """Load chunks and hand them over; yields the finished indices, some at a time."""
         budget = self._cache.budget
-        reserved = self._plan.total(indices) + self._array.shard_cost
+        reserved = self._array.total_cost(indices, CHUNK_OVERHEAD) + self._array.shard_cost
         budget.reserve(reserved)
         try:
-            coming = self._array.read_chunks(indices, self._plan.memory)
+            coming = self._array.read_chunks(indices, self._memory)
             for results in in_time(coming) if len(indices) > 1 else [list(coming)]:
                 reserved -= self._admit(results, check)
                 yield [result.index for result in results]
@@ -180,6 +189,14 @@ class ChunkLoads:
                 results.clear()
         finally:
             budget.release(reserved)
+
+    def _memory(self, _index: Index) -> memoryview | None:
+        """Memory for the bytes of a chunk; see `StoredChunks.read`.
+
+        The decoder touches this memory first, without the interpreter's lock. A bytearray would be
+        cleared with the lock held, while all other threads wait.
+        """
+        return np.empty(self._regular_bytes, np.uint8).data if self._regular_bytes else None
 
     def _admit(self, results: Sequence[ChunkResult], check: int) -> int:
         """Hand chunks to their waiters and cache those to be kept; returns the bytes charged."""
@@ -212,7 +229,7 @@ class ChunkLoads:
     def _notice(self, results: Sequence[ChunkResult]) -> None:
         """Count chunks, and forget cached chunks of objects whose state has changed."""
         layout, stats = self._array.layout, self._cache.stats
-        sharded = layout.sharded
+        sharded = self._sharded
         seen: list[tuple[Index, Generation | None]] = []
         for result in results:
             if result.chunk is None:

@@ -17,7 +17,7 @@ from numcodecs import blosc
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
-from zarrfs.format.codecs.blosc_header import find_blocks
+from zarrfs.format.codecs.blosc_header import COMPRESSOR, find_blocks
 from zarrfs.format.codecs.native import address_of, libblosc, source_of
 from zarrfs.format.codecs.own_process import in_own_process
 
@@ -100,7 +100,8 @@ class BoundBlosc(BoundBytesBytes):
         if out is None or len(out) != nbytes:
             # Uncleared memory is safe here, because none of its old bytes become visible.
             out = np.empty(nbytes, np.uint8).data
-        if blosc_streams.handles(data) and blosc_streams.fill(data, out):
+        handled = data[2] >> COMPRESSOR in blosc_streams.HANDLED and blosc_streams.handles(data)
+        if handled and blosc_streams.fill(data, out):
             return out
         if (library := libblosc()) is not None:
             if not library.fills(source_of(data), address_of(out), nbytes):

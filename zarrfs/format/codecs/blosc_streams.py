@@ -37,6 +37,8 @@ from zarrfs.format.codecs.native import libdeflate
 
 _LZ4, _SNAPPY, _ZLIB = 1, 2, 3
 _NUMBERS = {"snappy": _SNAPPY, "zlib": _ZLIB}
+# The numbers of compressors of which `handles` may be true.
+HANDLED = frozenset(_NUMBERS.values())
 # Mean decoded bytes of streams of zlib from which on calling libdeflate for each of them pays: with
 # 12 KiB it takes as long as zlib, with 25 KiB two thirds of the time.
 _LONG = 16 << 10

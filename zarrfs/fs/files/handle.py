@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zarrfs.errors import StoreConflict
 from zarrfs.fs.coherence.array_pages import ArrayPages
 from zarrfs.fs.coherence.kernel_pages import Epochs
 from zarrfs.fs.files.storing import Storing
@@ -38,9 +37,3 @@ class Handle:
     storing: Storing | None
     pages: tuple[ArrayPages, ...]
     unused: Epochs | None = None
-
-    def check_current(self) -> None:
-        """Raises StoreConflict if the metadata of an array have changed since the open."""
-        for node in (self.place.node, *self.arrays):
-            if node.superseded:
-                raise StoreConflict(node.node.path, "has other metadata now: open the file again")

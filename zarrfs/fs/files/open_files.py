@@ -14,6 +14,7 @@ from zarrfs.errors import (
     ChunkError,
     FileTooLarge,
     NotPermitted,
+    StoreConflict,
     ZarrfsError,
 )
 from zarrfs.fs.attributes import OpenFile
@@ -178,7 +179,7 @@ class OpenFiles:
         for pages in opened.pages:
             if pages.must_wait(opened.place):
                 await pages.wait_to_read()
-        opened.check_current()
+        _check_current(opened)
         view = opened.view
         data = view.read_now(offset, size)
         if missed := data is None:
@@ -298,7 +299,7 @@ class OpenFiles:
         return done
 
     async def _write(self, opened: Handle, at: int | End, data: Data) -> int:
-        opened.check_current()
+        _check_current(opened)
         place, view = opened.place, opened.view
         array, node = growing(place), place.node
         data = memoryview(data)
@@ -389,3 +390,10 @@ class OpenFiles:
             writers = self._pages.stored(node, self.places.of(node))
             if resized is not None:
                 self._resizing.stored(resized, place, writers)
+
+
+def _check_current(opened: Handle) -> None:
+    """Raises StoreConflict if the metadata of an array have changed since the open."""
+    for node in (opened.place.node, *opened.arrays):
+        if node.superseded:
+            raise StoreConflict(node.node.path, "has other metadata now: open the file again")

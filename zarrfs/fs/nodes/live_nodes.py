@@ -86,7 +86,7 @@ class LiveNodes:
         if (node := self._nodes.get(path)) is None:
             return None
         self._nodes.move_to_end(path)
-        return Place(node, self._inodes.base(path), local)
+        return Place(node, self._inodes.base(path) + local, local)
 
     def all(self) -> list[Place]:
         """The directories of all nodes."""

@@ -9,22 +9,18 @@ from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 
 class Place(NamedTuple):
     """
-    base : the first inode of the node.
     local : number of a directory or file within the node.
     """
 
     node: MountedNode
-    base: int
+    inode: int
     local: int
-
-    @property
-    def inode(self) -> int:
-        return self.base + self.local
 
     @property
     def inodes(self) -> range:
         """Those of all places in the same node."""
-        return range(self.base, self.base + self.node.size)
+        first = self.inode - self.local
+        return range(first, first + self.node.size)
 
     @property
     def path(self) -> str:
@@ -38,4 +34,4 @@ class Place(NamedTuple):
 
     def sibling(self, local: int) -> Place:
         """Another place in the same node."""
-        return Place(self.node, self.base, local)
+        return Place(self.node, self.inode - self.local + local, local)

@@ -11,8 +11,9 @@ _MOST = 256
 class Expectation:
     """How many times as many bytes in order as usual it takes until the next slab.
 
-    It grows with each slab that a reader, a writer or a sync has broken up or put out of date. Any
-    thread may call the methods.
+    It grows with each slab that a reader, a writer or a sync has broken up or put out of date, and
+    is 1 again when a slab came to its end, or the program goes on elsewhere. Any thread may change
+    it.
     """
 
     __slots__ = ("times",)
@@ -23,7 +24,3 @@ class Expectation:
     def disappointed(self) -> None:
         """A slab was not used up to its end."""
         self.times = min(_FACTOR * self.times, _MOST)
-
-    def renew(self) -> None:
-        """A slab came to its end, or the program goes on elsewhere."""
-        self.times = 1

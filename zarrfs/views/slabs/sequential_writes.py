@@ -107,7 +107,7 @@ class SequentialWrites:
             self._run += size
         else:
             self._run = 0
-            self._expected.renew()
+            self._expected.times = 1
         self._end = offset + size
         if offset < self._planned and not self._gathering.pending:
             # A program reads between the writes.
@@ -147,7 +147,7 @@ class SequentialWrites:
         first, last = self._grid.slab_at(offset // self._item)
         if offset == self._planned:
             # The last slab came to its end.
-            self._expected.renew()
+            self._expected.times = 1
         self._planned = last * self._item
         slab = _GatheredSlab.plan(
             self._elements,
