@@ -24,7 +24,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 def azurite() -> Iterator[str]:
     """Its connection string."""
     if not AZURITE.exists():
-        pytest.skip("Azurite is not installed: .ci/azurite.sh installs it")
+        pytest.skip("Azurite is not installed: .ci/npm.sh installs it")
     port = _free_port()
     words = ["node", AZURITE, "--inMemoryPersistence", "--blobPort", str(port), "--silent"]
     server = subprocess.Popen(
