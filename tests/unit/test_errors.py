@@ -106,7 +106,7 @@ _OF_NO_DATA = {
     "daemon/system/background.py", "daemon/life/serve.py", "daemon/life/control_socket.py",
     "fuse/failures.py", "jobs/worker.py", "cache/write/journal/journal.py",
     "store/local/local_errors.py", "store/remote/foreign_errors.py",
-    "store/remote/icechunk/failures.py", "fs/nodes/opening.py", "errors.py",
+    "store/remote/icechunk/repository.py", "fs/nodes/opening.py", "errors.py",
     "format/codecs/pcodec.py", "library/engine.py",
 }  # fmt: skip
 
