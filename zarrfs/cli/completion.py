@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 from click.shell_completion import (
@@ -95,88 +96,72 @@ class _Fish(FishComplete):
 SHELLS: tuple[type[ShellComplete], ...] = (_Bash, ZshComplete, _Fish)
 
 
-class _Files(StringParamType):
-    """Sources and targets: offers names of files and directories."""
+class _Completed(StringParamType):
+    """A text of which ``complete`` knows how what is typed may go on."""
+
+    def __init__(self, complete: Callable[[str], Iterable[CompletionItem]]) -> None:
+        self._complete = complete
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        return [CompletionItem(incomplete, type="file")]
+        return list(self._complete(incomplete))
 
 
-class _Directories(StringParamType):
+def _begun(words: Iterable[str], incomplete: str) -> Iterator[CompletionItem]:
+    return (CompletionItem(word) for word in words if word.startswith(incomplete))
+
+
+def _files(incomplete: str) -> Iterator[CompletionItem]:
+    """Sources and targets: names of files and directories."""
+    yield CompletionItem(incomplete, type="file")
+
+
+def _directories(incomplete: str) -> Iterator[CompletionItem]:
     """Where something may be mounted."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        return [CompletionItem(incomplete, type="dir")]
+    yield CompletionItem(incomplete, type="dir")
 
 
-class _MountPoints(StringParamType):
+def _mount_points(incomplete: str) -> Iterator[CompletionItem]:
     """Where something of zarrfs is mounted."""
+    from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
-
-        paths = [entry.path for entry in mounts(FILE_SYSTEM_TYPE)]
-        if not incomplete.startswith("/"):
-            here = f"{os.getcwd()}/"
-            nearby = [path.removeprefix(here) for path in paths if path.startswith(here)]
-            paths = nearby if incomplete else [*nearby, *paths]
-        return [CompletionItem(path) for path in paths if path.startswith(incomplete)]
+    paths = [entry.path for entry in mounts(FILE_SYSTEM_TYPE)]
+    if not incomplete.startswith("/"):
+        here = f"{os.getcwd()}/"
+        nearby = [path.removeprefix(here) for path in paths if path.startswith(here)]
+        paths = nearby if incomplete else [*nearby, *paths]
+    return _begun(paths, incomplete)
 
 
-class _DataTypes(StringParamType):
+def _data_types(incomplete: str) -> Iterator[CompletionItem]:
     """Names of data types that need nothing more to be said."""
+    from zarrfs.format.text_forms import data_type_names
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from zarrfs.format.text_forms import data_type_names
-
-        return [CompletionItem(name) for name in data_type_names() if name.startswith(incomplete)]
+    return _begun(data_type_names(), incomplete)
 
 
-class _Actions(StringParamType):
+def _actions(incomplete: str) -> Iterator[CompletionItem]:
     """Actions of ``zarrfs control``."""
+    from zarrfs.cli.control import ACTIONS
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from zarrfs.cli.control import ACTIONS
-
-        return [CompletionItem(action) for action in ACTIONS if action.startswith(incomplete)]
+    return _begun(ACTIONS, incomplete)
 
 
-class _MountOptions(StringParamType):
+def _mount_options(incomplete: str) -> Iterator[CompletionItem]:
     """The last of a list ``name,name=value``."""
+    from zarrfs.daemon.options.options import OPTIONS
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from zarrfs.daemon.options.options import OPTIONS
-
-        before, comma, last = incomplete.rpartition(",")
-        name, equals, value = last.partition("=")
-        if equals:
-            return [
-                CompletionItem(f"{before}{comma}{name}={choice}")
-                for option in OPTIONS
-                if option.name == name
-                for choice in _choices(option.metavar)
-                if choice.startswith(value)
-            ]
-        given = {item.partition("=")[0] for item in before.split(",")}
-        return [
-            CompletionItem(
-                f"{before}{comma}{option.name}{'=' if option.metavar else ''}", help=option.help
-            )
-            for option in OPTIONS
-            if option.name.startswith(last) and option.name not in given
-        ]
+    before, comma, last = incomplete.rpartition(",")
+    name, equals, value = last.partition("=")
+    given = {item.partition("=")[0] for item in before.split(",")}
+    for option in OPTIONS:
+        if equals and option.name == name:
+            for item in _begun(_choices(option.metavar), value):
+                yield CompletionItem(f"{before}{comma}{name}={item.value}")
+        elif not equals and option.name.startswith(last) and option.name not in given:
+            text = f"{before}{comma}{option.name}{'=' if option.metavar else ''}"
+            yield CompletionItem(text, help=option.help)
 
 
 def _choices(metavar: str) -> list[str]:
@@ -197,18 +182,18 @@ def prepare(command: click.Command) -> None:
 
     Only in a process that completes, and does nothing else with them.
     """
+    named = {
+        "mountpoint": _mount_points,
+        "actions": _actions,
+        "mount_options": _mount_options,
+        "dtype": _data_types,
+    }
+    by_metavar = {"FILE": _files, "DIR": _directories}
     for parameter in command.params:
         if parameter.type is not click.STRING:
             continue
-        if parameter.name == "mountpoint":
-            parameter.type = _MountPoints()
-        elif parameter.name == "actions":
-            parameter.type = _Actions()
-        elif parameter.name == "mount_options":
-            parameter.type = _MountOptions()
-        elif parameter.name == "dtype":
-            parameter.type = _DataTypes()
-        elif isinstance(parameter, click.Argument) or parameter.metavar == "FILE":
-            parameter.type = _Files()
-        elif parameter.metavar == "DIR":
-            parameter.type = _Directories()
+        known = named.get(parameter.name or "")
+        if known is None and isinstance(parameter, click.Argument):
+            known = _files
+        if (complete := known or by_metavar.get(parameter.metavar or "")) is not None:
+            parameter.type = _Completed(complete)
