@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.forked_mount import forked_mount
+from tests.forked_mount import forked
 from tests.soak import EXHAUSTIVE, TIMES
 from zarrfs import locks
 from zarrfs.daemon.umount import umount
@@ -81,8 +81,9 @@ def run_zarrfs(
     *arguments: str | Path, timeout: float = COMMAND_TIMEOUT_S
 ) -> subprocess.CompletedProcess[str]:
     """The real command, to its end."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
+    asked = list(map(str, arguments))
+    return forked(asked, timeout) or subprocess.run(
+        [*COMMAND, *asked],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -172,7 +173,7 @@ class Mounter:
         options = (f"journal={self.directory / 'journal'}", *options, f"log_file={log}")
         arguments = [str(source), str(path)]
         arguments += [part for option in options for part in ("-o", option)]
-        done = None if command else forked_mount(arguments, COMMAND_TIMEOUT_S)
+        done = None if command else forked(["mount", *arguments], COMMAND_TIMEOUT_S)
         if done is None:
             done = subprocess.run(
                 [*map(str, command or (*COMMAND, "mount")), *arguments],

@@ -1,8 +1,7 @@
-"""The command ``zarrfs mount`` in forks of a process that has imported what every mount imports.
+"""The command ``zarrfs`` in forks of a process that has imported what every mount imports.
 
 Of the processor time that a small mount takes, two thirds are the start of Python and its imports.
-Only a plain call is forked: the tests of commands, imports, environments and command lines start
-Python anew.
+Only a plain call is forked: the tests of imports, environments and command lines start Python anew.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,22 @@ _IMPORTED = (
 )
 
 
-def forked_mount(
-    arguments: Sequence[str], timeout: float
-) -> subprocess.CompletedProcess[str] | None:
-    """As `subprocess.run` of ``zarrfs mount``; None if it could differ from a new process."""
+def forked(arguments: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str] | None:
+    """As `subprocess.run` of ``zarrfs``; None if it could differ from a new process."""
     global _server  # noqa: PLW0603 - one for all tests of this process
-    if _server is None or _server.pid != os.getpid():
-        _server = _Server()
-    return _server.run(arguments, timeout) if _server.surroundings == _surroundings() else None
+    # It runs one command after the other.
+    if not _busy.acquire(blocking=False):
+        return None
+    try:
+        if _server is None or _server.pid != os.getpid():
+            _server = _Server()
+        return _server.run(arguments, timeout) if _server.surroundings == _surroundings() else None
+    finally:
+        _busy.release()
 
 
 _server: _Server | None = None
+_busy = threading.Lock()
 
 
 def _surroundings() -> tuple[Any, ...]:
@@ -143,5 +148,5 @@ if __name__ == "__main__":
     if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
         from zarrfs.cli.main import main
 
-        sys.argv[1:] = ["mount", *asked]
+        sys.argv[1:] = asked
         main()

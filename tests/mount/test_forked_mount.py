@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from tests.conftest import COMMAND
-from tests.forked_mount import forked_mount
+from tests.forked_mount import forked
 
 
 def libraries(pid: int) -> set[str]:
@@ -22,31 +22,31 @@ def libraries(pid: int) -> set[str]:
 @pytest.mark.parametrize("options", ["ro", "rw,workers=2"])
 def test_it_has_loaded_what_a_new_one_has(mount_daemon, tmp_path, options):
     zarr.create_array(tmp_path / "a", data=np.arange(100, dtype="u2"), chunks=(10,))
-    forked = mount_daemon(tmp_path / "a", options)
+    fork = mount_daemon(tmp_path / "a", options)
     new = mount_daemon(tmp_path / "a", options, command=(*COMMAND, "mount"))
-    assert b"forked_mount" in Path(f"/proc/{forked.pid}/cmdline").read_bytes()
+    assert b"forked_mount" in Path(f"/proc/{fork.pid}/cmdline").read_bytes()
     assert b"forked_mount" not in Path(f"/proc/{new.pid}/cmdline").read_bytes()
-    assert libraries(forked.pid) == libraries(new.pid)
-    for daemon in (forked, new):
+    assert libraries(fork.pid) == libraries(new.pid)
+    for daemon in (fork, new):
         assert (daemon.path / "array.bin").read_bytes() == bytes(np.arange(100, dtype="u2"))
-    assert libraries(forked.pid) == libraries(new.pid)
-    descriptors = [len(os.listdir(f"/proc/{daemon.pid}/fd")) for daemon in (forked, new)]
+    assert libraries(fork.pid) == libraries(new.pid)
+    descriptors = [len(os.listdir(f"/proc/{daemon.pid}/fd")) for daemon in (fork, new)]
     assert descriptors[0] == descriptors[1]
 
 
 def test_errors_are_those_of_the_command(tmp_path):
-    done = forked_mount([str(tmp_path / "none"), str(tmp_path)], 60)
+    done = forked(["mount", str(tmp_path / "none"), str(tmp_path)], 60)
     assert done is not None
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"zarrfs: {tmp_path}/none: no such file or directory\n"
 
 
 def test_other_surroundings_need_a_new_one(tmp_path, monkeypatch):
-    arguments = [str(tmp_path / "none"), str(tmp_path)]
+    arguments = ["mount", str(tmp_path / "none"), str(tmp_path)]
     with monkeypatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-        assert forked_mount(arguments, 60) is None
+        assert forked(arguments, 60) is None
         patch.undo()
         patch.chdir(tmp_path)
-        assert forked_mount(arguments, 60) is None
-    assert forked_mount(arguments, 60) is not None
+        assert forked(arguments, 60) is None
+    assert forked(arguments, 60) is not None

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import run_zarrfs
 from tests.mount.waiting import wait_for_request
 from zarrfs.cli.main import cli
 from zarrfs.cli.main import run as cli_run
@@ -36,13 +37,7 @@ COMMAND = (sys.executable, "-m", "zarrfs")
 
 
 def run(*arguments, timeout: float = 30.0) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    done = run_zarrfs(*arguments, timeout=timeout)
     return done.returncode, done.stdout, done.stderr
 
 
