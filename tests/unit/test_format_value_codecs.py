@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.soak import examples
 from zarrfs.errors import DecodeError, MetadataError
-from zarrfs.format.codec import ChunkSpec
+from zarrfs.format.codec import ChunkSpec, SizeBound
+from zarrfs.format.codecs.buffer_filter import BufferFilter
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.registry import find_codec, find_data_type, parse_data_type
 
@@ -316,6 +318,23 @@ class TestBitround:
         fill = {"bool": False, "r16": [0, 0]}.get(name, 0)
         with pytest.raises(ValueError):
             bind("bitround", {"keepbits": keepbits}, name, 1, fill)
+
+
+class TestQuantize:
+    @pytest.mark.parametrize(("name", "values"), [
+        ("float16", [1, 63.96875, 64, 273.25, -65504]), ("float32", [1, 9.969209968386869e36]),
+        ("float64", [1.7976931348623157e308, math.inf, -math.inf]),
+    ])  # fmt: skip
+    def test_large_numbers_stay(self, name, values):
+        """numcodecs makes infinities of them."""
+        array = np.array(values, find_data_type(name).dtype)
+        configuration = {"digits": 3, "dtype": array.dtype.str}
+        bound = bind("numcodecs.quantize", configuration, name, len(values))
+        assert bound.decode(bound.encode(array)).tolist() == array.tolist()
+        assert math.isnan(bound.encode(np.full_like(array, math.nan))[0])
+        of_v2 = BufferFilter(json.dumps({"id": "quantize", **configuration}))
+        filtered = of_v2.bind(SizeBound(array.nbytes, exact=True))
+        assert filtered.decode(filtered.encode(array.data.cast("B")), None) == array.tobytes()
 
 
 class TestPackbits:

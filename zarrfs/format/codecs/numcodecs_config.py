@@ -42,9 +42,21 @@ def configured(members: Members) -> Any:
     if members["id"] not in _MADE:
         raise ValueError(f"zarrfs does not use numcodecs for the codec {members['id']!r}")
     try:
+        if members["id"] == "quantize":
+            return _Quantize(**{name: value for name, value in members.items() if name != "id"})
         return numcodecs.get_codec(dict(members))
     except FAILURES as error:
         raise ValueError(f"{members['id']}: {reason_of(error)}") from error
+
+
+class _Quantize(numcodecs.Quantize):  # type: ignore[misc]
+    """numcodecs scales numbers in their own type. Those that would become infinite stay."""
+
+    def encode(self, buf: Any) -> np.ndarray[Any, Any]:
+        values = np.asarray(buf).view(self.dtype)
+        encoded = np.asarray(super().encode(values))
+        kept = np.isfinite(values) & ~np.isfinite(encoded)
+        return np.where(kept, values.astype(self.astype), encoded)
 
 
 def type_parameters(codec_id: str) -> tuple[str, str]:
