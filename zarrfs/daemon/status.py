@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from zarrfs.counted import printable
 from zarrfs.daemon.inquiry import Documents, NoAnswer, ask, ask_all
-from zarrfs.fs.status import to_metrics
 from zarrfs.fuse.mount_point import resolve_mount_point
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, MountEntry, mounts, own_mount
 
@@ -64,6 +63,8 @@ class Status:
 
 def metrics_of_all() -> tuple[str, list[str]]:
     """The metrics of all mounts that this process can see, and why others give none."""
+    from zarrfs.fs.status import to_metrics  # noqa: PLC0415 - it needs trio, all else here does not
+
     paths = [entry.path for entry in mounts(FILE_SYSTEM_TYPE)]
     answers = ask_all(paths, _ASKED, _ANSWER_S)
     given = [(answer[0], answer[1]) for answer in answers if not isinstance(answer, NoAnswer)]
