@@ -462,6 +462,7 @@ def test_an_entry_that_another_one_has_replaced_since_is_not_loaded(opened, kept
         first.load()
 
 
+@pytest.mark.parametrize("source", [None], indirect=True, ids=["chunks"])
 @pytest.mark.parametrize(
     "damage",
     ["bit", "header", "cut", "empty", "longer", "huge", "nested", "not json", "a list", "no shape"],
@@ -730,6 +731,7 @@ def test_an_array_that_has_grown_since_takes_its_entries(opened, source, kept):
     assert not kept.journal.exists()
 
 
+@pytest.mark.parametrize("source", [None], indirect=True, ids=["chunks"])
 @pytest.mark.parametrize(
     "other",
     [

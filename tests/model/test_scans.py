@@ -26,8 +26,9 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("memory", [3 << 20, 12 << 20, 200 << 20])
+@pytest.mark.parametrize(
+    ("order", "memory"), [("C", 3 << 20), ("F", 3 << 20), ("C", 12 << 20), ("F", 200 << 20)]
+)
 def test_in_any_way(mount, tmp_path, shape, order, memory):
     shape, chunks, shards = shape
     numbers = np.arange(np.prod(shape), dtype="<u4").astype("<u2").reshape(shape)
