@@ -30,7 +30,7 @@ from zarrfs.store.base import ANY, ByteRange
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.filesystems import open_filesystem
 from zarrfs.store.remote.plain_reader import PlainReader
-from zarrfs.store.remote.references.targets import is_near
+from zarrfs.store.remote.references.elsewhere import is_near
 from zarrfs.store.remote.requests import RequestConfig
 
 DATA = bytes(i % 251 for i in range(5000))

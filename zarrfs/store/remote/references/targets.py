@@ -7,22 +7,15 @@ chunks.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
-import aiohttp
 import fsspec
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import DefaultResolver
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 from fsspec.spec import AbstractFileSystem
-
-from zarrfs.store.remote.requests import BadReply
 
 _HTTP = frozenset({"http", "https"})
 LOCAL = frozenset({"file", "local"})
@@ -145,7 +138,7 @@ def _remote_options(options: Mapping[str, object]) -> Mapping[str, Any]:
 
 def _keep_elsewhere(filesystem: Any, place: str) -> None:
     """Keep an HTTP file system from connecting to this machine; ``place`` : of the document."""
-    from zarrfs.store.remote.references.targets import Elsewhere  # noqa: PLC0415 - needs aiohttp
+    from zarrfs.store.remote.references.elsewhere import Elsewhere  # noqa: PLC0415 - needs aiohttp
 
     parts = urlsplit(place)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
@@ -178,77 +171,6 @@ def _protocol(filesystem: Any) -> str:
     filesystem = getattr(filesystem, "sync_fs", filesystem)
     protocol = getattr(filesystem, "protocol", "")
     return str(protocol if isinstance(protocol, str) else protocol[0])
-
-
-Host = tuple[str, int]
-"""A host and a port."""
-
-
-class Elsewhere:
-    """Makes HTTP sessions (``get_client`` of fsspec) that do not reach this machine and its link.
-
-    The author of a document on the network could otherwise present, as chunks, the replies of
-    services that answer this machine alone.
-
-    named : where the document itself lies, which its references may name; None: nowhere.
-    """
-
-    def __init__(self, named: Host | None) -> None:
-        self._named = named
-
-    async def __call__(self, **options: Any) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(**{"connector": _Connector(self._named), **options})
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Connects to other machines only, also if a reply redirects or a name resolves to this one."""
-
-    def __init__(self, named: Host | None) -> None:
-        super().__init__(resolver=_Resolver(named))
-        self._own_host = named
-
-    async def connect(self, req: Any, *rest: Any, **others: Any) -> Any:
-        # An address is not resolved.
-        _check(req.url.host, (req.url.host, req.url.port), self._own_host)
-        return await super().connect(req, *rest, **others)
-
-
-class _Resolver(AbstractResolver):
-    def __init__(self, named: Host | None) -> None:
-        self._named = named
-        self._resolver = DefaultResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
-        for result in found:
-            _check(result["host"], (host, port), self._named)
-        return found
-
-    async def close(self) -> None:
-        await self._resolver.close()
-
-
-def _check(address: str, host: Host, named: Host | None) -> None:
-    """Raises BadReply if it is an address of this machine or its link, and not that named."""
-    if host != named and is_near(address):
-        raise BadReply(
-            f"a document of references from the network must not name {host[0]}, which is this "
-            "machine or its link, unless the storage option remote_protocol says http"
-        )
-
-
-def is_near(address: str) -> bool:
-    """Whether it is an address of loopback or of the link; False for a name."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    # Linux connects to this machine for 0.0.0.0.
-    return found.is_loopback or found.is_link_local or found.is_unspecified
 
 
 class FoundTargets(Targets):
