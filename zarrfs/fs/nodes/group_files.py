@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -14,7 +15,9 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, Remains
 from zarrfs.fs.nodes.variable_array import VariableArray
-from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.bits import count_equal
+from zarrfs.views.elements.elements import Elements, FlatConfig
+from zarrfs.views.elements.window import Window
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.form import GroupForm, Inexpressible
 from zarrfs.views.headers.grouped import MOST_MEMBERS, Below, Grouped, Member, Wanted
@@ -57,7 +60,7 @@ class GroupFile(NamedTuple):
             if isinstance(placed.place, Tiling):
                 sections.append(Boxes(array.array, array.layout.read, placed.place))
             else:
-                sections.append(WholeFile(placed.place, array.view(Local.FLAT)))
+                sections.append(WholeFile.at(placed.place, array.view(Local.FLAT)))
         # The arrays have to stay while their bytes are shown.
         return GatheredView(
             self.form.header,
@@ -120,8 +123,10 @@ class MountedGroup(MountedNode):
 
     def may_lack(self, local: int) -> bool:
         """Whether only the arrays tell if there is such a file."""
-        wanted = find_group_format(self._shown[local]).members(self._attributes)
-        return not isinstance(wanted, Below)
+        group_format = find_group_format(self._shown[local])
+        return not (
+            group_format.always and isinstance(group_format.members(self._attributes), Below)
+        )
 
     def leave(self) -> Remains | None:
         # The files keep their arrays, and those the group.
@@ -174,7 +179,10 @@ class MountedGroup(MountedNode):
                 pass
             elif isinstance(node, FlatArray):
                 arrays[path] = node
-                members.append(Member(path, node.described(layout), node.layout.read))
+                read = node.layout.read
+                elements = Elements(node.array, Window.whole(read), FlatConfig())
+                count_in = partial(count_equal, elements)
+                members.append(Member(path, node.described(layout), read, count=count_in))
                 continue
             elif isinstance(node, VariableArray) and (texts := node.texts()) is not None:
                 described = describe(metadata, layout, node.node.path)

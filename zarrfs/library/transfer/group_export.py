@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,6 +20,7 @@ from zarrfs.library.source import facts_around, hierarchy_of, open_caches, open_
 from zarrfs.library.transfer.output_file import output
 from zarrfs.library.transfer.transfer import TransferConfig
 from zarrfs.store.base import Store
+from zarrfs.views.bits import count_equal
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
@@ -90,18 +92,18 @@ def _form(
         metadata = node.metadata
         if isinstance(metadata, ArrayMetadata):
             array, read = caches.open(node.path, metadata), metadata.layout.read
-            texts = None
+            texts, elements = None, Elements(array, Window.whole(read), FlatConfig())
             if metadata.layout.data_type.fixed_size:
                 arrays[path] = array, metadata
             else:
-                elements = Elements(array, Window.whole(read), FlatConfig())
                 texts = read_texts(elements, MOST_TEXTS, LARGEST_HEADER)
                 if texts is None:
                     others.append(path)
                     continue
             around = facts_around(source, store, node, config.source)
             described = describe(metadata, FlatConfig(), node.path, around)
-            members.append(Member(path, described, read, texts))
+            count_in = partial(count_equal, elements)
+            members.append(Member(path, described, read, texts, count_in))
         elif not isinstance(metadata, GroupMetadata):
             others.append(path)
         elif wanted is Below.HIERARCHY:
@@ -141,7 +143,7 @@ def view_of(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
         else:
             elements = Elements(array, Window.whole(read), FlatConfig())
             stream = StreamView(FlatView(elements), Slabs(elements, caches.cache))
-            sections.append(WholeFile(place, stream))
+            sections.append(WholeFile.at(place, stream))
     return GatheredView(form.header, sections, form.size)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from zarrfs.views.bits import Bits, Zeroed
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.records import Records
 from zarrfs.views.tiles.computed import Computed
@@ -23,12 +24,12 @@ class Inexpressible(Exception):
 class Placed(NamedTuple):
     """The elements of one array in a file.
 
-    place : where its boxes lie, in C order and little-endian; or the byte at which the elements
-        begin, one after another as in ``array.bin``.
+    place : where its boxes lie, in C order and little-endian; or the byte at which the
+        elements begin, one after another as in ``array.bin``; or what the file has in their place.
     """
 
     path: str
-    place: Tiling | int
+    place: Tiling | Bits | Zeroed | int
 
 
 @dataclass(frozen=True, slots=True)

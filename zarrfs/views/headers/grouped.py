@@ -34,12 +34,14 @@ class Member(NamedTuple):
     path : in the group.
     grid : of the chunks that are read.
     texts : the elements in UTF-8, in C order, if they are texts of any length.
+    count : how many elements of fixed size have given bytes. It reads all of them.
     """
 
     path: str
     array: Described
     grid: ChunkGrid
     texts: Sequence[bytes] | None = None
+    count: Callable[[bytes], int] = lambda _: 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ class GroupFormat(NamedTuple):
     members : from the attributes of a group, the paths of the arrays that the file has, or of
         groups of arrays; no path if there is no such file at the group.
     make : raises `form.Inexpressible` if the format cannot represent the group.
+    always : whether it represents any group whose arrays are all its children, or all below it.
     """
 
     members: Callable[[Mapping[str, Any]], Wanted]
     make: Callable[[Grouped], GroupForm]
+    always: bool = True

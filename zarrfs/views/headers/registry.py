@@ -106,6 +106,9 @@ GROUP_FORMATS: Mapping[str, GroupRow] = {
     "tree.h5": GroupRow(
         "zarrfs.views.headers.hdf5.group:TREE", "tree.h5", False, "HDF5, xarray's DataTree"
     ),
+    "group.arrow": GroupRow(
+        "zarrfs.views.headers.arrow.file:ARROW", "group.arrow", False, "pandas, polars, pyarrow"
+    ),
 }
 """By the name of the file, in the order of their numbers, as `FORMATS`."""
 

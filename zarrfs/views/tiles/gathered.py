@@ -8,8 +8,12 @@ from typing import NamedTuple, Protocol
 
 from zarrfs.cache.read.flights import Ticket
 from zarrfs.errors import ChunkError, NotPermitted
+from zarrfs.views.bits import Bits, BitsView, Zeroed, ZeroedView
 from zarrfs.views.tiles.computed import Computed
 from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
+
+# Bytes of bits that are made at once, of up to 64 times as many bytes of elements.
+_BITS = 64 << 10
 
 
 class Piece(NamedTuple):
@@ -40,15 +44,30 @@ class Section(Protocol):
 
 
 class WholeFile:
-    """A section that is another file."""
+    """A section that is another file.
 
-    def __init__(self, start: int, view: WritableView) -> None:
+    most : bytes that are read of it at once.
+    """
+
+    def __init__(self, start: int, view: WritableView, most: int = 1 << 62) -> None:
         self.start = start
         self.stop = start + view.size
         self._view = view
+        self._most = most
+
+    @classmethod
+    def at(cls, place: Bits | Zeroed | int, view: WritableView) -> WholeFile:
+        """The elements of ``view`` where a file has them, or what it has of them."""
+        if isinstance(place, Bits):
+            return cls(place.start, BitsView(view, place.other), _BITS)
+        if isinstance(place, Zeroed):
+            return cls(place.start, ZeroedView(view, place.other))
+        return cls(place, view)
 
     def pieces(self, offset: int, stop: int) -> Iterator[Piece]:
-        yield Piece(self._view, offset - self.start, stop - self.start, offset)
+        for low in range(offset, stop, self._most):
+            high = min(stop, low + self._most)
+            yield Piece(self._view, low - self.start, high - self.start, low)
 
     def close(self) -> None:
         self._view.close()

@@ -92,7 +92,7 @@ def levels(members: Sequence[Member]) -> list[Level]:
     one before. It may have fewer planes along z: each plane then stands for several.
     """
     found: list[Level] = []
-    for path, array, grid, _ in members[:_MOST_LEVELS]:
+    for path, array, grid, *_ in members[:_MOST_LEVELS]:
         if not array.count or not _is_image(array):
             if not found:
                 raise Inexpressible("the last axes of the largest level are not y and x")

@@ -1,0 +1,42 @@
+"""``group.arrow``: what is read of it, and when it is made anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.in_process import in_process
+from tests.tables import CODES, COLUMNS, NAME, make_table
+from zarrfs.errors import EntryNotFound
+from zarrfs.store.local.local import LocalStore
+
+
+@pytest.fixture
+def source(tmp_path):
+    make_table(tmp_path / "g")
+    return tmp_path / "g"
+
+
+def test_the_file_of_export_and_of_any_request(source, mount, tmp_path):
+    m = mount(source, views=(NAME,))
+    data = m.read(NAME)
+    assert m.read(NAME, 77) == data
+    assert len(data) == m.stat(NAME).size
+    done = in_process("export", source, tmp_path / "x", "--format", NAME)
+    assert done.status == 0, done.stderr
+    assert (tmp_path / "x").read_bytes() == data
+    assert COLUMNS["u8"].tobytes() in data
+    # Codes of missing values are null, and no code then.
+    assert CODES.clip(0).tobytes() in m.read(f"obs/{NAME}")
+    with pytest.raises(EntryNotFound):
+        mount(source, views=(NAME,), byteorder="big").stat(NAME)
+    with pytest.raises(EntryNotFound):
+        m.stat(f"empty/{NAME}")
+
+
+def test_what_is_written_elsewhere_is_seen(source, opened):
+    m = opened(LocalStore(source), views=("default", NAME))
+    place = m.read(NAME).index(COLUMNS["u8"].tobytes())
+    file = m.open(NAME)
+    m.write("u8/array.bin", 8, b"\7" * 8)
+    assert file.read(place, 24)[8:16] == b"\7" * 8
+    file.close()
