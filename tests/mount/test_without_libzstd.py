@@ -14,7 +14,9 @@ SHAPE = (64, 64, 64)
 
 
 def maps(pid: int) -> str:
-    return Path(f"/proc/{pid}/maps").read_text()
+    """What a daemon and its workers have mapped."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return "".join(Path(f"/proc/{each}/maps").read_text() for each in (pid, *children))
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["there", "missing"])
