@@ -25,6 +25,33 @@ def _dataset(file):
     return found
 
 
+class Reader(io.RawIOBase):
+    """The file, which is too large to be read whole."""
+
+    def __init__(self, mounted):
+        self.file, self.size = mounted.open(NAME), mounted.stat(NAME).size
+        self.at = 0
+
+    def seek(self, to, whence=0):
+        self.at = to if whence == 0 else self.size + to
+        return self.at
+
+    def tell(self):
+        return self.at
+
+    def readinto(self, out):
+        data = self.file.read(self.at, len(out))
+        out[: len(data)] = data
+        self.at += len(data)
+        return len(data)
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+
 @pytest.mark.parametrize(
     ("shape", "chunks", "dtype"),
     [
@@ -57,37 +84,23 @@ def test_a_million_chunks(mount, tmp_path):
     store = MemoryStore({"zarr.json": array_document((1000, 1000, 2), (1, 1, 2))})
     store.put("c/777/333/0", b"\1\0\2\0")
     m = mount(store, views=VIEWS)
-    file = m.open(NAME)
-
-    class Reader(io.RawIOBase):
-        """The file, which is too large to be read whole."""
-
-        at = 0
-
-        def seek(self, to, whence=0):
-            self.at = to if whence == 0 else m.stat(NAME).size + to
-            return self.at
-
-        def tell(self):
-            return self.at
-
-        def readinto(self, out):
-            data = file.read(self.at, len(out))
-            out[: len(data)] = data
-            self.at += len(data)
-            return len(data)
-
-        def readable(self):
-            return True
-
-        def seekable(self):
-            return True
-
-    with h5py.File(Reader(), "r") as found:
+    with h5py.File(Reader(m), "r") as found:
         dataset = _dataset(found)
         assert dataset[777, 333].tolist() == [1, 2]
         assert dataset[0, 0].tolist() == [7, 7]
         assert dataset[999, 999].tolist() == [7, 7]
+
+
+def test_a_plane_is_decoded_ahead(mount, tmp_path):
+    data = noise((64, 8, 16), "u1").repeat(1024, 2)
+    zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(8, 1, 8192), dtype="u1")[...] = data
+    m = mount(tmp_path / "a", views=VIEWS)
+    with h5py.File(Reader(m), "r") as found:
+        np.testing.assert_array_equal(_dataset(found)[:, :, 9000], data[:, :, 9000])
+    stats = m.fs._tree.stats
+    assert stats.loads == 64
+    # What the reader comes to is decoded already, or is being decoded.
+    assert stats.hits + stats.shared >= 58
 
 
 def test_writing(tmp_path, opened):

@@ -162,8 +162,9 @@ def test_a_million_tiles_take_no_memory(mount):
     length, table = entries[324]
     assert length == 10**6
     last = struct.unpack("<2Q", file.read(table + 8 * (length - 2), 16))
-    assert last[1] - last[0] == 2 * 256 * 256
-    assert last[1] + 2 * 256 * 256 == size
+    # A page of zeros, so that the kernel does not take the next tile for what follows.
+    assert last[1] - last[0] == 2 * 256 * 256 + 4096
+    assert last[1] + 2 * 256 * 256 + 4096 == size
     assert file.read(entries[325][1] + 4 * 999_999, 4) == struct.pack("<I", 2 * 256 * 256)
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()
@@ -230,11 +231,9 @@ def test_what_is_written_elsewhere_is_seen(tmp_path, opened):
 
 def test_a_damaged_chunk_is_an_error_where_it_is_read(tmp_path, mount):
     (level, *_) = make_image(tmp_path / "i", "yx", (600, 600), (256, 256), levels=1)
+    (tiles,) = _offsets(mount(tmp_path / "i", views=VIEWS).read(OME))
     (tmp_path / "i" / "0" / "c" / "0" / "1").write_bytes(b"xyz")
-    m = mount(tmp_path / "i", views=VIEWS)
-    file = m.open(OME)
-    size = m.stat(OME).size
-    start = size - 9 * 256 * 256 * 2
-    assert file.read(start, 512) == level[0, :256].tobytes()
+    file = mount(tmp_path / "i", views=VIEWS).open(OME)
+    assert file.read(tiles[0], 512) == level[0, :256].tobytes()
     with pytest.raises(ChunkError):
-        file.read(start + 256 * 256 * 2, 512)
+        file.read(tiles[1], 512)

@@ -142,6 +142,13 @@ class CachedArray:
         """
         self._loads.request(indices, deliver, done, keep=keep, ahead=ahead)
 
+    def load_ahead(self, indices: Sequence[Index]) -> None:
+        """Load those of the chunks that are not in memory, before a reader asks for them."""
+        if missing := [index for index in indices if not self._loads.expects(index)]:
+            self._loads.request(
+                missing, lambda _: None, lambda _: None, keep=Keep.IN_ORDER, ahead=True
+            )
+
     def request_parts(self, wanted: Wanted) -> None:
         """As `request`, but some chunks may come as parts; see `PartReads.request`."""
         if self._parts is None:

@@ -40,6 +40,8 @@ _FEW_PIECES = 16
 _MANY_CHUNKS = 64
 # A row of so many chunks, some of which are not cached, is tried again as two halves.
 _FEW_CHUNKS = 16
+# Chunks that the event loop asks for ahead of a reader.
+_MOST_AHEAD = 64
 
 
 class FlatConfig(NamedTuple):
@@ -239,6 +241,12 @@ class Elements:
                     target[...] = self._in_file_order(chunk)[source]
 
         self.array.request(list(pieces), deliver, done, keep=self._keep(size, len(pieces)))
+
+    def load_ahead(self) -> None:
+        """Begin to load all chunks, for a reader who has not asked yet. Does not block."""
+        whole = Box((0,) * len(self.window.shape), self.window.shape, 0)
+        if self.window.count_chunks(whole) <= _MOST_AHEAD:
+            self.array.load_ahead([self.index(copy) for copy in self.window.copies(whole)])
 
     def scan(
         self,

@@ -10,10 +10,14 @@ from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
+from zarrfs.views.tiles.course import Course
 from zarrfs.views.tiles.gathered import Piece
-from zarrfs.views.tiles.tiling import Tiling
+from zarrfs.views.tiles.tiling import LARGE, Tiling
 
 _MOST_KEPT = 64
+# Boxes that are decoded before the reader asks, and their share of the memory.
+_MOST_AHEAD = 8
+_AHEAD_SHARE = 4
 
 
 class Boxes:
@@ -30,6 +34,10 @@ class Boxes:
         self.stop = tiling.start + tiling.size
         # The last used ones: a program reads a box in several requests.
         self._views: OrderedDict[int, FlatView] = OrderedDict()
+        self._course = Course(tiling.counts)
+        self._last = -1
+        room = array.cache.budget.total // (_AHEAD_SHARE * max(1, tiling.nbytes))
+        self._most_ahead = min(room, _MOST_AHEAD) if tiling.nbytes >= LARGE else 0
 
     def pieces(self, offset: int, stop: int) -> Iterator[Piece]:
         tiling = self._tiling
@@ -40,6 +48,14 @@ class Boxes:
             if offset < end:
                 yield Piece(self._view(number), into, end - box, offset)
             offset = box + tiling.stride
+
+    def was_read(self, offset: int, stop: int) -> None:
+        stride = self._tiling.stride
+        for number in range((offset - self.start) // stride, -(-(stop - self.start) // stride)):
+            if number != self._last and self._most_ahead:
+                self._last = number
+                for index in self._course.follow(self._tiling.index(number), self._most_ahead):
+                    self._view(self._tiling.number(index)).elements.load_ahead()
 
     def close(self) -> None:
         self._views.clear()

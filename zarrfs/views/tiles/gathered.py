@@ -38,6 +38,10 @@ class Section(Protocol):
         """The files behind the bytes from ``offset`` to ``stop`` of the file, in order."""
         ...
 
+    def was_read(self, offset: int, stop: int) -> None:
+        """The reader has asked for these bytes; called once for each request."""
+        ...
+
     def close(self) -> None:
         """The reader has closed the file."""
         ...
@@ -68,6 +72,9 @@ class WholeFile:
         for low in range(offset, stop, self._most):
             high = min(stop, low + self._most)
             yield Piece(self._view, low - self.start, high - self.start, low)
+
+    def was_read(self, offset: int, stop: int) -> None:
+        pass
 
     def close(self) -> None:
         self._view.close()
@@ -102,6 +109,11 @@ class GatheredView:
 
     def read_now(self, offset: int, size: int) -> Data | None:
         size = self._cut(offset, size)
+        if (data := self._read_now(offset, size)) is not None:
+            self._was_read(offset, size)
+        return data
+
+    def _read_now(self, offset: int, size: int) -> Data | None:
         pieces = self._pieces(offset, size)
         if len(pieces) == 1 and pieces[0].stop - pieces[0].first == size:
             return pieces[0].view.read_now(pieces[0].first, size)
@@ -117,6 +129,11 @@ class GatheredView:
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
         size = self._cut(offset, size)
+        self._read(offset, size, answer)
+        # After the boxes that the reader waits for.
+        self._was_read(offset, size)
+
+    def _read(self, offset: int, size: int, answer: Answer) -> None:
         pieces = self._pieces(offset, size)
         if len(pieces) == 1 and pieces[0].stop - pieces[0].first == size:
             pieces[0].view.read(pieces[0].first, size, answer)
@@ -183,16 +200,24 @@ class GatheredView:
         for section in self._sections:
             section.close()
 
+    def _was_read(self, offset: int, size: int) -> None:
+        for section, low, high in self._touched(offset, size):
+            section.was_read(low, high)
+
     def _cut(self, offset: int, size: int) -> int:
         return max(0, min(size, self.size - offset))
 
     def _pieces(self, offset: int, size: int) -> list[Piece]:
         found: list[Piece] = []
+        for section, low, high in self._touched(offset, size):
+            found += section.pieces(low, high)
+        return found
+
+    def _touched(self, offset: int, size: int) -> Iterator[tuple[Section, int, int]]:
         for section in self._sections:
             low, high = max(offset, section.start), min(offset + size, section.stop)
             if low < high:
-                found += section.pieces(low, high)
-        return found
+                yield section, low, high
 
 
 def _all(rests: Sequence[RemainingWrite]) -> None:

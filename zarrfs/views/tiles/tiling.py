@@ -14,6 +14,14 @@ from zarrfs.views.tiles.computed import Numbers
 PAGE = 4096
 """Boxes begin at multiples of so many bytes: a page of the kernel's cache is of one box."""
 
+LARGE = 64 << 10
+"""Bytes of a box that is worth a request of its own."""
+
+# How far the kernel reads beyond what a program asks for, on a mount that is not root's. Where that
+# ends in the zeros after a box, no other box is decoded for nobody. A page of zeros is enough where
+# a program asks for less than that at once: the kernel reads ahead where reads follow each other.
+_READ_AHEAD = 256 << 10
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -45,20 +53,34 @@ class Tiling:
     @cached_property
     def stride(self) -> int:
         """Bytes from one box to the next."""
-        return -(-self.nbytes // PAGE) * PAGE
+        pages = -(-self.nbytes // PAGE) * PAGE
+        if self.nbytes < LARGE:
+            return pages
+        return pages + (_READ_AHEAD if self.nbytes >= _READ_AHEAD else PAGE)
 
     @property
     def size(self) -> int:
         """Bytes from the first box to the end of the last one."""
         return math.prod(self.counts) * self.stride
 
+    def index(self, number: int) -> Index:
+        """The place of a box in the grid of boxes."""
+        index = []
+        for count in reversed(self.counts):
+            number, at = divmod(number, count)
+            index.append(at)
+        return tuple(reversed(index))
+
+    def number(self, index: Index) -> int:
+        """The number of the box at a place in the grid."""
+        number = 0
+        for at, count in zip(index, self.counts, strict=True):
+            number = number * count + at
+        return number
+
     def origin(self, number: int) -> Index:
         """The array index of the first element of a box."""
-        index = []
-        for count, length in zip(reversed(self.counts), reversed(self.shape), strict=True):
-            number, at = divmod(number, count)
-            index.append(at * length)
-        return tuple(reversed(index))
+        return tuple(at * n for at, n in zip(self.index(number), self.shape, strict=True))
 
     def offsets(self, indices: tuple[Numbers, ...]) -> Numbers:
         """The bytes of the file at which boxes begin, by their indices in the grid."""
