@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 import zarr
@@ -90,3 +92,29 @@ def test_a_mount_has_them(mount_daemon, tmp_path, user_file):
         assert (said["memory"], said["umask"]) == (77 << 20, "0077")
     finally:
         assert run_zarrfs("umount", tmp_path / "m").returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user is for root")
+@pytest.mark.parametrize("mode", [0o750, 0o755])
+def test_a_directory_of_root_alone_is_not_for_others(tmp_path, mode):
+    """As setup makes /etc/zarrfs. A file that is not for them, in a directory that is, is told."""
+    tmp_path.chmod(0o755)
+    (closed := tmp_path / "zarrfs").mkdir()
+    (closed / "config.toml").write_text('options = "memory=2G"')
+    (closed / "config.toml").chmod(0o600)
+    closed.chmod(mode)
+    program = (
+        "import os, pathlib\n"
+        "from zarrfs.daemon.options import config_file\n"
+        "config_file._SYSTEM = pathlib.Path('zarrfs/config.toml')\n"
+        f"os.environ['XDG_CONFIG_HOME'] = '.'; os.chdir({str(tmp_path)!r})\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "print(config_file.configured(['s3://a'], None))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    if mode == 0o750:
+        assert (done.returncode, done.stdout) == (0, "('',)\n"), done.stderr
+    else:
+        assert "zarrfs/config.toml: Permission denied" in done.stderr

@@ -75,6 +75,11 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except FileNotFoundError:
         return {}
+    except PermissionError as error:
+        # As `zarrfs setup` makes /etc/zarrfs, only root enters it: its files are for root's mounts.
+        if not os.access(path.parent, os.X_OK, effective_ids=True):
+            return {}
+        raise UsageError(f"{path}: {error.strerror}") from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except ValueError as error:
