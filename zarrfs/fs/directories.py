@@ -142,22 +142,39 @@ class Directories:
         found = await _at_once(works)
         listed: list[str] | None = found.pop()() if is_group else []
         names = listed or []
+        most = min(_CHILDREN_AT_ONCE, _MOST_OPENED)
+        few = is_group and cookie < len(fixed) and len(names) <= most
+        opened = await self._children(directory, names) if few else None
+
+        def lacks(local: int) -> bool:
+            """Whether a file of arrays would have none. It can still be opened by name."""
+            without = opened is not None and all(map(_is_group, opened))
+            return without and directory.node.is_of_children(local)
+
         for (position, name, place), result in zip(shown, found, strict=True):
             # A node that is stored under the name of this file comes before it. And the file is of
             # the arrays that a listing has.
             of_group = directory.node.is_group_file(place.local)
-            if of_group and (listed is None or name in names):
+            if of_group and (listed is None or name in names or lacks(place.local)):
                 continue
             if (attributes := result()) is not None:
                 yield DirectoryEntry(name, attributes, position)
-        async with aclosing(self._nodes(directory, names, len(fixed), cookie)) as entries:
+        async with aclosing(self._nodes(directory, names, len(fixed), cookie, opened)) as entries:
             async for entry in entries:
                 yield entry
 
     async def _nodes(
-        self, group: Place, names: Sequence[str], before: int, cookie: int
+        self,
+        group: Place,
+        names: Sequence[str],
+        before: int,
+        cookie: int,
+        opened: list[Place | Exception | None] | None,
     ) -> AsyncGenerator[DirectoryEntry, None]:
-        """Entries of the nodes of a group, which come after ``before`` others."""
+        """Entries of the nodes of a group, which come after ``before`` others.
+
+        opened : these nodes, if they are few and all of them are listed.
+        """
         opens = len(names) <= _MOST_OPENED or group.node.node.entry is not None
         for start in range(max(0, cookie - before), len(names), _CHILDREN_AT_ONCE):
             batch = names[start : start + _CHILDREN_AT_ONCE]
@@ -166,7 +183,7 @@ class Directories:
                 for number, name in enumerate(batch, first):
                     yield DirectoryEntry(name, self._unknown(group, name), number)
                 continue
-            children = await self._children(group, batch)
+            children = await self._children(group, batch) if opened is None else opened
             for number, (name, child) in enumerate(zip(batch, children, strict=True), first):
                 attributes = await self._child_attributes(group, name, child)
                 if attributes is not None:
@@ -336,6 +353,10 @@ def _stored_key(parent: Place, array: MountedArray, name: str) -> Place:
     if local is None:
         raise EntryNotFound(name)
     return parent.sibling(local)
+
+
+def _is_group(child: Place | Exception | None) -> bool:
+    return child is None or (isinstance(child, Place) and child.node.is_group)
 
 
 def _fixed_names(directory: Place) -> list[tuple[str, int]]:

@@ -126,6 +126,18 @@ def test_an_array_of_that_name_comes_before_it(mount):
     assert "array.bin" in m.ls("group.h5")
 
 
+@pytest.mark.parametrize("others", [0, 20])
+def test_a_group_without_arrays_lists_no_file_of_them(mount, others):
+    """Unless it has so many groups that a listing begins before all are known."""
+    documents = {f"g{i}/zarr.json": group_document() for i in range(1 + others)}
+    documents |= {"zarr.json": group_document(), "g0/a/zarr.json": array_document((2,), (2,))}
+    m = mount(MemoryStore(documents), views=("h5", "tree.h5"))
+    assert ("group.h5" in m.ls()) == (others > 0)
+    assert "tree.h5" in m.ls()
+    assert "group.h5" in m.ls("g0")
+    assert m.stat("group.h5").size > 0
+
+
 def test_many_arrays(mount):
     documents = {f"a{i}/zarr.json": array_document((2,), (2,)) for i in range(1003)}
     m = mount(MemoryStore({"zarr.json": group_document(), **documents}), views=VIEWS)

@@ -121,6 +121,9 @@ class MountedGroup(MountedNode):
     def is_group_file(self, local: int) -> bool:
         return local in self._shown
 
+    def is_of_children(self, local: int) -> bool:
+        return find_group_format(self._shown[local]).members(self._attributes) is Below.CHILDREN
+
     def may_lack(self, local: int) -> bool:
         """Whether only the arrays tell if there is such a file."""
         group_format = find_group_format(self._shown[local])

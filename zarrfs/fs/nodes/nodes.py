@@ -184,6 +184,10 @@ class MountedNode:
         """Whether a number is that of a file of several arrays, unless a node has its name."""
         return False
 
+    def is_of_children(self, local: int) -> bool:
+        """Whether such a file has only arrays that are directly in the group."""
+        return False
+
     def names(self) -> Iterator[tuple[str, int]]:
         """Fixed names of the node's own directory, each with its number."""
         for i, name in enumerate(self.node.documents):
