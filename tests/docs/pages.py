@@ -91,7 +91,11 @@ def _missing(names: str) -> str | None:
     missing = [
         name for name in names.split() if not (shutil.which(name) or importlib.util.find_spec(name))
     ]
-    return f"{', '.join(missing)} not installed: make test-tools does" if missing else None
+    return (
+        f"{', '.join(missing)} not installed: make test-tools installs all but torch"
+        if missing
+        else None
+    )
 
 
 def _commands(language: str, body: str) -> Iterator[Command]:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -236,41 +237,62 @@ def test_a_pool_that_breaks_leaves_a_record_and_a_second_run_goes_on(source, tmp
     assert same(tmp_path / "b")
 
 
-def test_a_copy_without_its_scheduler_fails_and_can_be_completed(source, tmp_path, monkeypatch):
-    small_tasks(monkeypatch)
-    file = tmp_path / "scheduler.json"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+@contextmanager
+def scheduler_and_worker(folder: Path, port: int = 0):
+    """Two processes, and the address of the scheduler, which ends with ``kill``."""
+    file = folder / f"scheduler-{port}.json"
     environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"}
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    scheduler = subprocess.Popen(
-        [*command, "--port", "0", "--no-dashboard", "--scheduler-file", file],
-        env=environment, **quiet,
-    )  # fmt: skip
-    worker = None
-    try:
+    with ExitStack() as stack:
+
+        def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-m", f"distributed.cli.dask_{name}", "--no-dashboard",
+                     "--scheduler-file", file, *arguments],
+                    env=environment, cwd=folder,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                )
+            )  # fmt: skip
+            stack.callback(process.kill)
+            return process
+
+        scheduler = start("scheduler", "--port", str(port))
         while not file.exists():
+            assert scheduler.poll() is None
             time.sleep(0.05)
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", file,
-             "--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "5"],
-            env=environment, cwd=tmp_path, **quiet,
-        )  # fmt: skip
-        kill_when(tmp_path / "b", scheduler.kill)
-        with distributed.Client(scheduler_file=str(file), timeout=60) as lost:
-            lost.wait_for_workers(1, timeout=60)
-            with (
-                pytest.raises(ZarrfsError),
-                dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
-            ):
-                zarrfs.copy(source, tmp_path / "b", client=lost, options=OPTIONS, **ROWS)
-    finally:
-        scheduler.kill()
-        scheduler.wait(30)
-        if worker is not None:
-            worker.kill()
-            worker.wait(30)
-    assert not (tmp_path / "b/zarr.json").exists()
-    assert zarrfs.copy(source, tmp_path / "b", options=OPTIONS, **ROWS).resumed
+        start("worker", "--no-nanny", "--nthreads", "1", "--death-timeout", "5")
+        yield json.loads(file.read_text())["address"], scheduler.kill
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_copy_that_loses_its_scheduler_can_be_completed(
+    source, tmp_path, monkeypatch, comes_back
+):
+    small_tasks(monkeypatch)
+    with (
+        ExitStack() as stack,
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        scheduler_and_worker(tmp_path) as (address, kill),
+        distributed.Client(address, timeout=60) as client,
+    ):
+
+        def lose():
+            kill()
+            if comes_back:
+                port = int(address.rpartition(":")[2])
+                stack.enter_context(scheduler_and_worker(tmp_path, port))
+
+        client.wait_for_workers(1, timeout=60)
+        killer = kill_when(tmp_path / "b", lose)
+        with pytest.raises(WorkersLost):
+            zarrfs.copy(source, tmp_path / "b", client=client, options=OPTIONS, **ROWS)
+        killer.join(60)
+        assert not (tmp_path / "b/zarr.json").exists()
+        if comes_back:
+            client.wait_for_workers(1, timeout=60)
+        again = client if comes_back else None
+        found = zarrfs.copy(source, tmp_path / "b", client=again, options=OPTIONS, **ROWS)
+        assert found.resumed
     assert same(tmp_path / "b")
 
 
