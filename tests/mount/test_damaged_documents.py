@@ -58,20 +58,27 @@ def write_array(place: Path, version: int) -> None:
         write(place, {"zarr.json": json.dumps(V3_ARRAY).encode(), "c/0": b"\1\2"})
 
 
-@pytest.mark.parametrize("at_root", [False, True])
-@pytest.mark.parametrize(("version", "damaged", "reason"), DAMAGED_GROUPS)
-def test_arrays_in_a_group_with_a_damaged_document_are_served(
-    tmp_path: Path, mount_daemon: Mounter, version, damaged, reason, at_root
-):
+def test_arrays_in_a_group_with_a_damaged_document_are_served(tmp_path, mount_daemon: Mounter):
     source = tmp_path / "source"
     write(source, GROUPS[3])
-    group = source if at_root else source / "group"
-    write(group, GROUPS[version] | damaged)
-    if at_root and version == 2:
-        (source / "zarr.json").unlink()
-    write_array(group / "x", version)
+    for number, (version, damaged, _) in enumerate(DAMAGED_GROUPS):
+        write(source / str(number), GROUPS[version] | damaged)
+        write_array(source / f"{number}/x", version)
     mnt = mount_daemon(source, quiet=False).path
-    shown = mnt if at_root else mnt / "group"
+    for number, (_, damaged, reason) in enumerate(DAMAGED_GROUPS):
+        check_group(mnt, mnt / str(number), damaged, reason)
+
+
+@pytest.mark.parametrize("number", [1, 4, 6, 7], ids=lambda number: DAMAGED_GROUPS[number][2])
+def test_the_same_at_the_root(tmp_path, mount_daemon: Mounter, number):
+    version, damaged, reason = DAMAGED_GROUPS[number]
+    write(tmp_path / "source", GROUPS[version] | damaged)
+    write_array(tmp_path / "source/x", version)
+    mnt = mount_daemon(tmp_path / "source", quiet=False).path
+    check_group(mnt, mnt, damaged, reason)
+
+
+def check_group(mnt: Path, shown: Path, damaged: dict[str, bytes], reason: str) -> None:
     assert (shown / "x/array.bin").read_bytes() == b"\1\2"
     assert reason in (shown / "zarrfs-note.txt").read_text()
     for name, data in damaged.items():
@@ -80,18 +87,18 @@ def test_arrays_in_a_group_with_a_damaged_document_are_served(
     assert any(reason in error["reason"] for error in errors)
 
 
-@pytest.mark.parametrize("attributes", [b"", b'{"a": ', b'{"a": "\xb5m"}', b"[1, 2]"])
 @pytest.mark.parametrize("options", ["ro", "rw"])
-def test_elements_beside_damaged_attributes_are_served(
-    tmp_path: Path, mount_daemon: Mounter, attributes, options
-):
+def test_elements_beside_damaged_attributes_are_served(tmp_path, mount_daemon: Mounter, options):
     source = tmp_path / "source"
-    write_array(source, 2)
-    write(source, {".zattrs": attributes})
+    write(source, GROUPS[2])
+    for number, attributes in enumerate((b"", b'{"a": ', b'{"a": "\xb5m"}', b"[1, 2]")):
+        write_array(source / str(number), 2)
+        write(source / str(number), {".zattrs": attributes})
     mnt = mount_daemon(source, options, quiet=False).path
-    assert (mnt / "array.bin").read_bytes() == b"\1\2"
-    assert (mnt / "chunks/0").read_bytes() == b"\1\2"
-    assert (mnt / "zarrfs-note.txt").read_text().startswith(".zattrs: is not ")
+    for number in range(4):
+        assert (mnt / f"{number}/array.bin").read_bytes() == b"\1\2"
+        assert (mnt / f"{number}/chunks/0").read_bytes() == b"\1\2"
+        assert (mnt / f"{number}/zarrfs-note.txt").read_text().startswith(".zattrs: is not ")
 
 
 def test_a_damaged_document_of_an_array_hides_nothing_but_the_array(
