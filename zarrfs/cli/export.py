@@ -61,9 +61,10 @@ def command(
 
     FILE gets the bytes of array.bin in a mount; a FILE named *.npy, *.tif, *.h5 and so on gets
     those of array.npy, array.tif, array.h5. FILE named *.ome.tif gets the image.ome.tif of the
-    group SOURCE; --format names the other files of groups. Chunks are decoded in parallel. FILE
-    appears when it is complete; after a failure it is unchanged. On a terminal, a line shows the
-    progress.
+    group SOURCE; --format names the other files of groups. *.h5 and *.nc keep the most of what is
+    known of an array: names of axes, units, attributes. *.npy keeps shape and type. Chunks are
+    decoded in parallel. FILE appears when it is complete; after a failure it is unchanged. On a
+    terminal, a line shows the progress.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ _COMMANDS = {
     "control": "Store changes, drop caches or change the memory of a mount.",
     "diff": "List the changes that an overlay holds.",
     "commit": "Store the changes of an overlay in the source.",
-    "info": "Describe a Zarr array or hierarchy.",
+    "info": "Describe a Zarr array or hierarchy (also: tree, ls).",
     "create": "Create a Zarr array.",
     "resize": "Change the shape of a Zarr array.",
     "copy": "Copy an array or hierarchy, into other chunks, codecs or stores.",
