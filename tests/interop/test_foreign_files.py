@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import sys
@@ -264,6 +265,37 @@ class TestGrib:
             assert files.read(f"{number}/{name}/array.bin") == values.tobytes()
             document = json.loads(files.read(f"{number}/{name}/.zarray"))
             assert tuple(document["shape"]) == shape
+
+    @pytest.mark.parametrize("by_columns", [0, 1])
+    @pytest.mark.parametrize("grid", ["regular_ll_pl", "polar_stereographic_sfc"])
+    def test_rows_in_opposite_directions(self, grid, by_columns, tmp_path, open_direct):
+        """The stored values of every other row begin at the row's other end."""
+        names = "latitude", "longitude"
+        handle = eccodes.codes_grib_new_from_samples(f"{grid}_grib2")
+        eccodes.codes_set(handle, "jPointsAreConsecutive", by_columns)
+        places = [eccodes.codes_get_array(handle, f"{name}s") for name in names]
+        shape = [eccodes.codes_get(handle, key) for key in ("Ny", "Nx")][:: -1 if by_columns else 1]
+        stored = np.arange(float(math.prod(shape))).reshape(shape)
+        values = stored.copy()
+        values[1::2] = stored[1::2, ::-1]
+        eccodes.codes_set(handle, "bitsPerValue", 24)
+        with open(tmp_path / "a.grib", "wb") as file:
+            for flag in (0, 1):
+                eccodes.codes_set(handle, "alternativeRowScanning", flag)
+                eccodes.codes_set_values(handle, stored.ravel())
+                eccodes.codes_write(handle, file)
+        eccodes.codes_release(handle)
+        files = open_direct(tmp_path / "a.grib")
+        for number, expected in enumerate([stored, values]):
+            (name,) = (n for n in files.names(str(number)) if n in {"t", "unknown", "2t", "t2m"})
+            assert json.loads(files.read(f"{number}/{name}/.zarray"))["shape"] == shape
+            found = np.frombuffer(files.read(f"{number}/{name}/array.bin"))
+            assert np.allclose(found, expected.ravel(), atol=1e-2)
+        for name, place in zip(names, places, strict=True):
+            first, second = (files.read(f"{number}/{name}/array.bin") for number in range(2))
+            assert first == second
+            if grid.startswith("polar"):
+                assert first == place.tobytes()
 
     def test_fields_that_share_a_message(self, tmp_path, open_direct):
         parts = []

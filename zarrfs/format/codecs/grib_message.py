@@ -15,7 +15,7 @@ import numpy as np
 
 
 def decode(parameters: Mapping[str, Any], data: bytes) -> memoryview:
-    """The values of a message, in the order of the message.
+    """The values of a message, in its order, and all rows in the same direction.
 
     parameters : ``key`` of the values, their number ``elements``, and the resulting ``dtype``.
 
@@ -39,8 +39,25 @@ def _values(key: str, elements: int, message: bytes) -> np.ndarray[Any, Any]:
         values = np.asarray(eccodes.codes_get_array(handle, key))
         if values.size != elements:
             raise ValueError(f"grib: has {values.size} elements, expected {elements}")
-        if key == "values" and eccodes.codes_get_long(handle, "bitmapPresent"):
-            values[values == eccodes.codes_get_double(handle, "missingValue")] = np.nan
+        if key == "values":
+            if eccodes.codes_get_long(handle, "bitmapPresent"):
+                values[values == eccodes.codes_get_double(handle, "missingValue")] = np.nan
+            _unwind(handle, values)
         return values
     finally:
         eccodes.codes_release(handle)
+
+
+def _unwind(handle: Any, values: np.ndarray[Any, Any]) -> None:
+    """Turn round every other row where adjacent rows run in opposite directions.
+
+    ecCodes gives latitudes and longitudes as if they did not.
+    """
+    flag, by_columns = "alternativeRowScanning", "jPointsAreConsecutive"
+    if not eccodes.codes_is_defined(handle, flag) or not eccodes.codes_get_long(handle, flag):
+        return
+    rows, columns = (eccodes.codes_get_long(handle, key) for key in ("Ny", "Nx"))
+    if rows * columns == values.size > 0:
+        length = rows if eccodes.codes_get_long(handle, by_columns) else columns
+        lines = values.reshape(-1, length)
+        lines[1::2] = lines[1::2, ::-1].copy()

@@ -220,9 +220,9 @@ class _Translation:
         self._found.refs[f"{at}/.zattrs"] = json.dumps(about)
 
     def _shape(self, message: Any, size: int) -> tuple[tuple[int, ...], list[str]]:
-        """Rows and columns if the values lie so in the message, and else one axis."""
+        """Rows and columns if the message has as many values, and else one axis."""
         rows, columns = _number(message, "Ny"), _number(message, "Nx")
-        if rows * columns != size or _number(message, "alternativeRowScanning", 0):
+        if rows * columns != size:
             return (size,), ["values"]
         regular = message["gridType"] in self._cf.GRID_TYPES_DIMENSION_COORDS
         dimensions = ["latitude", "longitude"] if regular else ["y", "x"]
@@ -252,6 +252,8 @@ class _Translation:
         self, at: str, message: Any, handle: Any, shape: Any, dimensions: list[str], where: Any
     ) -> list[str]:
         """The latitudes and longitudes of the values."""
+        if len(shape) == 1 and _number(message, "alternativeRowScanning", 0):
+            return []  # ecCodes gives them as if every row ran in the same direction
         try:
             sizes = {
                 self._eccodes.codes_get_size(handle, key) for key in ("latitudes", "longitudes")
