@@ -122,11 +122,15 @@ def test_every_codec_of_the_registry_is_tried():
     assert CASES.keys() == CODECS.keys()
 
 
-@pytest.mark.parametrize("shape", [SHAPE, (12, 15, 1), (4, 5, 2)])
 @pytest.mark.parametrize("name", CASES)
-def test_round_trip(name, shape):
-    if name == "sharding_indexed" and shape == (12, 15, 1):
-        pytest.skip("the inner chunks do not fit")
+def test_round_trip(name):
+    # Inner chunks do not fit into every shape.
+    check_round_trip(name, (8, 15, 2) if name == "sharding_indexed" else (12, 15, 1))
+    check_round_trip(name, SHAPE)
+    check_round_trip(name, (4, 5, 2))
+
+
+def check_round_trip(name, shape):
     codec, chunk = bound(name, shape), chunk_for(name, shape)
     data = bytes(codec.encode(chunk))
     assert len(data) <= codec.encoded.maximum
@@ -170,11 +174,12 @@ LENIENT_TAILS = ("pcodec", "numcodecs.pcodec", "zfp", "numcodecs.zfpy", "vlen-ut
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in LENIENT_TAILS])
-@pytest.mark.parametrize("tail", [b"\1", b"junk" * 100])
-def test_what_stands_behind_the_data_is_an_error(name, tail):
+def test_what_stands_behind_the_data_is_an_error(name):
     codec = bound(name)
-    with pytest.raises(DecodeError):
-        codec.decode(bytes(codec.encode(chunk_for(name))) + tail)
+    data = bytes(codec.encode(chunk_for(name)))
+    for tail in (b"\1", b"junk" * 100):
+        with pytest.raises(DecodeError):
+            codec.decode(data + tail)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -325,24 +330,24 @@ class Payload:
         return os.mkdir, (self._path,)
 
 
-@pytest.mark.parametrize("member", ["id", "codec_id", "name", "cls"])
 @pytest.mark.parametrize("name", CASES)
-def test_no_configuration_makes_it_another_codec(name, member, tmp_path, monkeypatch):
+def test_no_configuration_makes_it_another_codec(name, tmp_path, monkeypatch):
     """Least of all one that would run what the data bring along."""
     # As it was before numcodecs 0.16.4, and is where somebody allowed it for other data.
     monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
     configuration, data_type = CASES[name]
     kind, _ = find_codec(name)
-    codec = {"name": name, "configuration": {**configuration, member: "pickle"}}
-    around = {"array -> array": [codec, LITTLE], "array -> bytes": [codec]}
     element = find_data_type(data_type)
+    fill = bytes(element.item_size) if element.fixed_size else b""
     data = pickle.dumps(Payload(tmp_path / "ran"))
-    with suppress(ValueError, DecodeError):
-        pipeline = parse_pipeline(around.get(kind, [LITTLE, codec]))
-        fill = bytes(element.item_size) if element.fixed_size else b""
-        found = pipeline.bind(ChunkSpec(SHAPE, element, fill))
-        found.decode(data.ljust(found.encoded.maximum, b"\0") if found.encoded.exact else data)
-    assert not (tmp_path / "ran").exists()
+    for member in ("id", "codec_id", "name", "cls"):
+        codec = {"name": name, "configuration": {**configuration, member: "pickle"}}
+        around = {"array -> array": [codec, LITTLE], "array -> bytes": [codec]}
+        with suppress(ValueError, DecodeError):
+            pipeline = parse_pipeline(around.get(kind, [LITTLE, codec]))
+            found = pipeline.bind(ChunkSpec(SHAPE, element, fill))
+            found.decode(data.ljust(found.encoded.maximum, b"\0") if found.encoded.exact else data)
+        assert not (tmp_path / "ran").exists(), member
 
 
 @pytest.mark.parametrize("name", ["adler32", "crc32", "delta", "fletcher32", "packbits"])
@@ -376,14 +381,14 @@ class TestReshape:
             find_codec("reshape")[1](shape).bind(ChunkSpec(SHAPE, find_data_type("int8"), b"\0"))
 
 
-@pytest.mark.parametrize("level", range(-1, 10))
-@pytest.mark.parametrize("size", [0, 1, 300_000])
-def test_deflated_by_us_is_read_by_pythons_own_library(size, level):
+@pytest.mark.parametrize("size", [0, 1, 100_000])
+def test_deflated_by_us_is_read_by_pythons_own_library(size):
     data = np.random.default_rng(0).normal(300, 20, size).astype("<u2").tobytes()
     spec = SizeBound(len(data), exact=True)
-    by_zlib = bytes(ZlibCodec(level).bind(spec).encode(data))
-    assert zlib.decompress(by_zlib) == data
-    assert len(by_zlib) <= 1.02 * len(zlib.compress(data, level)) + 16
-    by_gzip = GzipCodec(level).bind(spec).encode(data)
-    assert gzip.decompress(by_gzip) == data
-    assert by_gzip == GzipCodec(level).bind(spec).encode(data)
+    for level in range(-1, 10):
+        by_zlib = bytes(ZlibCodec(level).bind(spec).encode(data))
+        assert zlib.decompress(by_zlib) == data
+        assert len(by_zlib) <= 1.02 * len(zlib.compress(data, level)) + 16
+        by_gzip = GzipCodec(level).bind(spec).encode(data)
+        assert gzip.decompress(by_gzip) == data
+        assert by_gzip == GzipCodec(level).bind(spec).encode(data)

@@ -205,12 +205,12 @@ class TestBadShards:
             f"a shard of {len(stored)} bytes has no room for its index"
         }
 
-    @pytest.mark.parametrize("position", range(len(WHOLE) - INDEX, len(WHOLE)))
-    def test_any_byte_of_the_index_flipped(self, position):
-        bad = bytearray(WHOLE)
-        bad[position] ^= 0x10
-        array, _ = make(bytes(bad))
-        assert all("CRC-32C" in str(reason) for reason in every(array).values())
+    def test_any_byte_of_the_index_flipped(self):
+        for position in range(len(WHOLE) - INDEX, len(WHOLE)):
+            bad = bytearray(WHOLE)
+            bad[position] ^= 0x10
+            array, _ = make(bytes(bad))
+            assert all("CRC-32C" in str(reason) for reason in every(array).values()), position
 
     @pytest.mark.parametrize(("entry", "reason"), [
         ((MISSING, SIZE), "half missing"),
