@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import eccodes
 import h5py
+import numcodecs
 import numpy as np
 import pytest
 import tifffile
@@ -22,7 +23,7 @@ from scipy.io import netcdf_file
 import zarrfs
 from tests.conftest import run_zarrfs
 from tests.fuzz.mutate import mutated_bytes
-from zarrfs.errors import DecodeError, StoreError, UnsupportedError, UsageError
+from zarrfs.errors import DecodeError, StoreError, UsageError
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.codecs.grib import GribCodec
 from zarrfs.format.registry import find_data_type
@@ -171,6 +172,13 @@ class TestTiff:
         with pytest.raises(StoreError, match="no place in the file"):
             open_direct(path)
 
+    def test_tiles_in_zstd(self, tmp_path, open_direct):
+        tiles = IMAGE[:96, :64].reshape(3, 32, 2, 32).swapaxes(1, 2).reshape(6, 32, 32)
+        encoded = (bytes(numcodecs.Zstd().encode(tile.copy())) for tile in tiles)
+        shape = {"shape": (96, 64), "dtype": "u2", "tile": (32, 32)}
+        tifffile.imwrite(tmp_path / "a.tif", encoded, compression="zstd", **shape)
+        assert open_direct(tmp_path / "a.tif").read("array.bin") == IMAGE[:96, :64].tobytes()
+
     def test_what_is_not_served_has_its_name(self, tmp_path, open_direct):
         tifffile.imwrite(tmp_path / "a.tif", IMAGE)
         with tifffile.TiffFile(tmp_path / "a.tif", mode="r+") as file:
@@ -182,7 +190,7 @@ class TestTiff:
         tifffile.imwrite(
             tmp_path / "a.tif", IMAGE, tile=(32, 32), compression="zlib", predictor=True
         )
-        with pytest.raises(UnsupportedError, match="unknown codec 'imagecodecs_delta'"):
+        with pytest.raises(StoreError, match="made: predictor DELTA is not served"):
             open_direct(tmp_path / "a.tif")
 
 

@@ -115,11 +115,28 @@ def _image(file: Any, number: int) -> Refs:
                 raise
             raise ValueError(f"{named[1].lower()} {named[2]} is not served") from None
     refs: Refs = json.loads(text.getvalue())
-    if _NO_DATA not in page.tags:
-        # A fill value of Zarr v2 would mark missing values, of which the file knows nothing.
-        for key in [key for key in refs if key.rpartition("/")[2] == ".zarray"]:
-            refs[key] = json.dumps({**json.loads(refs[key]), "fill_value": None})
+    for key in [key for key in refs if key.rpartition("/")[2] == ".zarray"]:
+        document = json.loads(refs[key])
+        _use_own_codecs(document)
+        if _NO_DATA not in page.tags:
+            # A fill value of Zarr v2 would mark missing values, of which the file knows nothing.
+            document["fill_value"] = None
+        refs[key] = json.dumps(document)
     return refs
+
+
+def _use_own_codecs(document: dict[str, Any]) -> None:
+    """Replace the codecs of the package ``imagecodecs``; ValueError if zarrfs has no such one."""
+    compressor = document.get("compressor") or {}
+    if compressor.get("id") == "imagecodecs_zstd":
+        document["compressor"] = compressor = {"id": "zstd", "level": 3}
+    for kind, codec in (
+        ("compression", compressor),
+        *(("predictor", codec) for codec in document.get("filters") or ()),
+    ):
+        package, mark, name = str(codec.get("id")).partition("_")
+        if mark and package == "imagecodecs":
+            raise ValueError(f"{kind} {name.upper()} is not served")
 
 
 def _strips(series: Any) -> Refs:
