@@ -306,8 +306,12 @@ class TestWhatStays:
         m.write("g/a2/array.bin", 0, b"\5\6")
         assert file.read(at, 2) == b"\5\6"
         file.close()
-        look_at_others(m, 40)
-        assert {"g", "g/a2"}.isdisjoint(live(m))
+
+        def gone() -> bool:
+            look_at_others(m, 40)
+            return {"g", "g/a2"}.isdisjoint(live(m))
+
+        wait_until(gone)
 
     def test_rows_that_are_not_stored(self, small_writable):
         m = small_writable(many(60), resize=True)
