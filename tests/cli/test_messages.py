@@ -23,6 +23,7 @@ from zarrfs.daemon.system.installation import Installation
     [
         (("exprot", "a"), "No such command 'exprot'. Did you mean 'export'? (see zarrfs --help)"),
         (("chekc", "a"), "No such command 'chekc'. Did you mean 'check'? (see zarrfs --help)"),
+        (("tre", "a"), "No such command 'tre'. Did you mean 'tree'? (see zarrfs --help)"),
         (("xyzzy",), "No such command 'xyzzy'. (see zarrfs --help)"),
         (("create", "a"), "--shape and --dtype are needed: give them, or --like SOURCE"),
         (("create", "a", "--shape", "3"), "--dtype is needed: give it, or --like SOURCE"),

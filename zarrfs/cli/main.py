@@ -75,7 +75,7 @@ class _LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         import difflib
 
-        near = difflib.get_close_matches(name, _COMMANDS, n=_SUGGESTIONS)
+        near = difflib.get_close_matches(name, (*_COMMANDS, *_ALIASES), n=_SUGGESTIONS)
         raise click.UsageError(f"No such command {name!r}.{_did_you_mean(near)}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
