@@ -13,7 +13,7 @@ root=$PWD
 tests=(tests/unit tests/fs tests/store tests/mount/test_reading.py tests/mount/test_writing.py
     tests/mount/test_workers.py tests/mount/test_lifecycle.py tests/mount/test_request_wait.py)
 [ -z "${TESTS:-}" ] || read -ra tests <<<"$TESTS"
-extras=mount,http,s3,icechunk,msgpack,pcodec,zfp,parquet,netcdf,grib,tiff
+extras=mount,http,s3,gcs,azure,icechunk,msgpack,pcodec,zfp,parquet,netcdf,grib,tiff
 versions="3.11 3.12 3.13 3.14"
 main=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 places=$root/.venv/versions
