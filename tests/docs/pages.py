@@ -7,7 +7,7 @@ alone, one of ``python`` is a program. All fences of a page run one after the ot
 In a comment right before a fence:
 
     <!-- not run: REASON -->     needs what tests do not have
-    <!-- needs: NAME … -->       run where these programs, or Python packages, are installed
+    <!-- needs: NAME … -->       run where these programs, or packages of Python or R, are installed
     <!-- fails -->               the last command is meant to fail
     <!-- before: COMMANDS -->    what runs first, and is not shown
 """
@@ -30,6 +30,8 @@ _FENCE = re.compile(
     r"^(?P<indent> *)(?P<fence>```+)(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^ *(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
+# Where Debian has them.
+_R_PACKAGES = Path("/usr/lib/R/site-library")
 _NOTE = re.compile(r"(not run|before|fails|needs)(?::\s*(.*))?", re.DOTALL)
 RUN = ("console", "sh", "python")
 # Other names for the same, which would escape.
@@ -88,14 +90,17 @@ def _reason(kind: str | None, said: str | None) -> str | None:
 
 
 def _missing(names: str) -> str | None:
-    missing = [
-        name for name in names.split() if not (shutil.which(name) or importlib.util.find_spec(name))
-    ]
+    missing = [name for name in names.split() if not _installed(name)]
     return (
         f"{', '.join(missing)} not installed: make test-tools installs all but torch"
         if missing
         else None
     )
+
+
+def _installed(name: str) -> bool:
+    found = shutil.which(name) or importlib.util.find_spec(name)
+    return bool(found) or (_R_PACKAGES / name).exists()
 
 
 def _commands(language: str, body: str) -> Iterator[Command]:
