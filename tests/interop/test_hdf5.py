@@ -92,6 +92,15 @@ def test_every_dataset_is_what_h5py_reads(name, tmp_path, open_direct):
     check(open_direct(path), path)
 
 
+def test_no_dataset_is_hidden_by_a_document(tmp_path, open_direct):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in ("zarr.json", "g/zarr.json", "g/.zarray"):
+            file[name] = [len(name)]
+    files = open_direct(tmp_path / "a.h5")
+    for name in ("_zarr.json", "g/_zarr.json", "g/_zarray"):
+        assert files.read(f"{name}/array.bin")[0] == len(name) - (name != "g/_zarray")
+
+
 @pytest.mark.parametrize("name", ["broken_links", "broken_sources"])
 def test_links_lead_nowhere_else(name, tmp_path, open_direct):
     path = write(name, tmp_path / "folder")

@@ -39,7 +39,7 @@ class Found:
     def name_for(self, group: str, name: str) -> str:
         """The path for a child of a group, with a name that a node of Zarr can have."""
         name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        if name.startswith((".", "__")) or not name.strip("."):
+        if name.startswith((".", "__")) or not name.strip(".") or name == "zarr.json":
             name = f"_{name.lstrip('._')}"
         path = f"{group}/{name}" if group else name
         while f"{path}/zarr.json" in self.refs:
