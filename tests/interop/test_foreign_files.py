@@ -379,6 +379,16 @@ class TestKept:
         assert {"x/", "z/"} <= set(open_and_close(path, kept))
         assert len(list(kept.iterdir())) == 2
 
+    def test_those_of_other_programs_are_not_used(self, tmp_path, monkeypatch):
+        path, kept = tmp_path / "a.h5", tmp_path / "kept"
+        with h5py.File(path, "w") as file:
+            file["x"] = [1, 2]
+        open_and_close(path, kept)
+        (document,) = kept.iterdir()
+        document.write_text('{"version": 1, "refs": {".zgroup": "{}", "y/.zarray": "{}"}}')
+        monkeypatch.setattr("zarrfs.store.foreign.kept.edition", lambda: "another")
+        assert "x/" in open_and_close(path, kept)
+
     def test_only_the_user_reads_them(self, tmp_path):
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["x"] = [1, 2]

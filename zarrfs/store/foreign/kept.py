@@ -1,9 +1,9 @@
 """References to the chunks of files: made on first use and kept for the next mount.
 
-Their file name depends on the path and the generation of the file that they describe, so the
-references of a changed file are never used. If there is no room, the least recently used are
-removed. Until the references are complete their file has no name, so a killed process leaves none
-behind.
+Their file name depends on the path and the generation of the file that they describe, and on the
+programs that make them. So the references of a changed file, or of another build, are never used.
+If there is no room, the least recently used are removed. Until the references are complete their
+file has no name, so a killed process leaves none behind.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import suppress
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
@@ -26,12 +27,19 @@ from zarrfs.store.foreign.translate import MISSING
 
 log = logging.getLogger(__name__)
 
-# Changes whenever zarrfs makes other references of the same file.
-_EDITION = "6"
 _PROGRAM = "zarrfs.store.foreign.translate"
 _LARGEST = 256 << 20
 _MOST_KEPT_BYTES = 1 << 30
 _MOST_KEPT = 1000
+
+
+@cache
+def edition() -> str:
+    """Identifies the programs that make references: others may make others of the same file."""
+    digest = blake2b(digest_size=16)
+    for program in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(program.read_bytes())
+    return digest.hexdigest()
 
 
 def generation_of(path: str) -> Generation:
@@ -68,7 +76,7 @@ def references(
     if directory is not None:
         with suppress(OSError):
             os.makedirs(directory, mode=0o700, exist_ok=True)
-            identity = repr((_EDITION, kind.name, shown, fd is None, generation))
+            identity = repr((edition(), kind.name, shown, fd is None, generation))
             kept = os.path.join(
                 directory, blake2b(os.fsencode(identity), digest_size=16).hexdigest() + ".json"
             )
