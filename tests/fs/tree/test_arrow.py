@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import zarr
 
 from tests.cli.in_process import in_process
-from tests.tables import CODES, COLUMNS, NAME, make_table
+from tests.tables import CODES, COLUMNS, MISSING, NAME, make_table
 from zarrfs.errors import EntryNotFound
 from zarrfs.store.local.local import LocalStore
 
@@ -40,3 +42,19 @@ def test_what_is_written_elsewhere_is_seen(source, opened):
     m.write("u8/array.bin", 8, b"\7" * 8)
     assert file.read(place, 24)[8:16] == b"\7" * 8
     file.close()
+
+
+def test_columns_that_are_read_to_count_nulls(source, mount, monkeypatch):
+    """Those that the file has, as long as all of them together are not too large."""
+    brief = {"data": np.zeros(5, "i2"), "attributes": {"_FillValue": 0}}
+    zarr.open_group(source).create_array("brief", **brief)
+    read = []
+    monkeypatch.setattr(
+        "zarrfs.fs.nodes.group_files.count_equal",
+        lambda elements, other: read.append(elements.count * len(other)) or 1,
+    )
+    most = COLUMNS["d"].nbytes + MISSING.nbytes
+    monkeypatch.setattr("zarrfs.views.headers.arrow.file._MOST_COUNTED", most)
+    data = mount(source, views=(NAME,)).read(NAME)
+    assert read == [COLUMNS["d"].nbytes, MISSING.nbytes]
+    assert b'["brief", "c", "short", "t", "two"]' in data

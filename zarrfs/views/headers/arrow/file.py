@@ -36,7 +36,7 @@ _UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 _NOT_A_TIME = struct.pack("<q", -(2**63))
 _CATEGORICAL = "categorical"
 _MOST_COUNTED = 1 << 30
-"""Bytes of a column whose missing values are counted."""
+"""Bytes of all columns whose missing values are counted."""
 
 
 class _Type(NamedTuple):
@@ -60,6 +60,7 @@ class _Part(NamedTuple):
 class _Column:
     """
     parts : validity, then the others; a validity without bytes means that no value is missing.
+    nulls : how many values are missing; `_counted` finds it.
     values : what indices of a dictionary stand for; ``ordered``: in a meaningful order.
     """
 
@@ -80,13 +81,16 @@ def _arrow(group: Grouped) -> GroupForm:
     index = group.attributes.get("_index")
     length = next((c.length for c in found if c.name == index), 0)
     length = length or max(lengths, key=lengths.__getitem__, default=0)
+    members = {member.path: member for member in group.members}
     columns: list[_Column] = []
-    room = LARGEST_HEADER // 2
+    room, unread = LARGEST_HEADER // 2, _MOST_COUNTED
     for column in _in_order(found, group.attributes.get("column-order")):
         size = _known_bytes(column) + len(json.dumps([column.name, dict(column.attributes)])) + 500
-        if column.length == length and size <= room:
-            columns.append(column)
+        read = sum(members[path].array.nbytes for path in _to_count(column))
+        if column.length == length and size <= room and read <= unread:
+            columns.append(_counted(column, members))
             room -= size
+            unread -= read
         else:
             left_out.append(column.name)
     if not columns:
@@ -154,14 +158,26 @@ def _column(path: str, member: Member, name: str | None = None) -> _Column | Non
 
 def _of_elements(
     name: str, kind: _Type, member: Member, missing: bytes, said: Mapping[str, str]
-) -> _Column | None:
+) -> _Column:
     """A column of elements, of which those with the bytes ``missing`` are null."""
-    if missing and member.array.nbytes > _MOST_COUNTED:
-        return None
     path, length = member.path, member.array.count
-    nulls = member.count(missing) if missing else 0
-    valid = _Part(-(-length // 8), path=path, other=missing) if nulls else _Part(0)
-    return _Column(name, kind, length, [valid, _Part(member.array.nbytes, path=path)], said, nulls)
+    valid = _Part(-(-length // 8), path=path, other=missing) if missing else _Part(0)
+    return _Column(name, kind, length, [valid, _Part(member.array.nbytes, path=path)], said)
+
+
+def _to_count(column: _Column) -> list[str]:
+    """The paths of arrays whose missing values have to be counted."""
+    own = [column.parts[0].path] if column.parts[0].size else []
+    return own if column.values is None else [*own, *_to_count(column.values)]
+
+
+def _counted(column: _Column, members: Mapping[str, Member]) -> _Column:
+    """The column with its number of nulls, for which all elements are read."""
+    values = None if column.values is None else _counted(column.values, members)
+    valid, *others = column.parts
+    nulls = members[valid.path].count(valid.other) if valid.size else 0
+    parts = [valid if nulls else _Part(0), *others]
+    return replace(column, parts=parts, nulls=nulls, values=values)
 
 
 def _type(array: Described) -> _Type | None:
@@ -206,8 +222,6 @@ def _categorical(
         return None
     other = b"\xff" * int(code[1:])
     column = _of_elements(name, _integer(code), codes, other, {})
-    if column is None:
-        return None
     valid, elements = column.parts
     # polars takes no negative code, not even of a missing value.
     parts = [valid, elements._replace(other=other, zeroed=True)]
