@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 
+import h5py
 import numpy as np
 import pytest
 import tifffile
@@ -13,6 +14,7 @@ from zarrfs.array.neighbours import Neighbour, read_neighbours
 from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.facts.coordinates import coordinates_in
+from zarrfs.views.facts.crs import epsg
 from zarrfs.views.facts.facts import Around
 from zarrfs.views.facts.gather import gather
 from zarrfs.views.headers.describe import describe
@@ -186,3 +188,24 @@ def test_no_key_of_geotiff_without_a_system(array):
             tags = file.pages.first.tags
             assert tags[34735].value == (1, 1, 0, 0)
             assert tags[33922].value[3:5] == described.georeference.transform[0:4:3]
+
+
+def test_web_mercator_for_programs_without_a_registry(array):
+    said = {"proj:code": "EPSG:3857", "spatial:transform": [10, 0, 500, 0, -10, 400]}
+    described = describe(array(attributes=said), FlatConfig())
+    header = find_format("bin.hdr")(described)().header
+    assert b'coordinate system string = {PROJCS["WGS 84 / Pseudo-Mercator"' in header
+    assert b"map info = {Arbitrary, 1, 1, 500, 400, 10, 10, 0, North}" in header
+    form = find_format("nc")(described)()
+    with h5py.File(io.BytesIO(form.header + bytes(form.gap + described.nbytes))) as file:
+        (text,) = (v.attrs["crs_wkt"] for v in file.values() if "crs_wkt" in v.attrs)
+    assert text.startswith('PROJCS["WGS 84 / Pseudo-Mercator"')
+    assert epsg(text).number == 3857
+
+
+def test_an_axis_with_a_positive_direction_is_z(array):
+    """As CF has it; it tells what no name or unit of the coordinate does."""
+    for said, role in (({"positive": "down"}, "z"), ({}, "")):
+        beside = array("l", "float32", [3], attributes={"units": "1", **said})
+        coordinates = coordinates_in({"l": Neighbour("l", beside, np.arange(3, dtype="f4"))})
+        assert gather(array("lyx"), Around((), {}, coordinates)).axes[0].role == role
