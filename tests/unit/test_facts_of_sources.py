@@ -199,8 +199,8 @@ def test_web_mercator_for_programs_without_a_registry(array):
     form = find_format("nc")(described)()
     with h5py.File(io.BytesIO(form.header + bytes(form.gap + described.nbytes))) as file:
         (text,) = (v.attrs["crs_wkt"] for v in file.values() if "crs_wkt" in v.attrs)
-    assert text.startswith('PROJCS["WGS 84 / Pseudo-Mercator"')
-    assert epsg(text).number == 3857
+    assert text.startswith(b'PROJCS["WGS 84 / Pseudo-Mercator"')
+    assert epsg(text.decode()).number == 3857
 
 
 def test_an_axis_with_a_positive_direction_is_z(array):
