@@ -27,6 +27,7 @@ _END = b"7777"
 _SCALARS = ("number", "time", "step", "valid_time")
 # ecCodes gives a number for the length of a row where rows differ in length.
 _MISSING = 2**31 - 1
+_PROJECTED = ("lambert", "mercator", "polar_stereographic")
 
 
 class _Message(NamedTuple):
@@ -251,9 +252,11 @@ class _Translation:
     def _places(
         self, at: str, message: Any, handle: Any, shape: Any, dimensions: list[str], where: Any
     ) -> list[str]:
-        """The latitudes and longitudes of the values."""
+        """The latitudes and longitudes of the values, if ecCodes gives them in the same order."""
         if len(shape) == 1 and _number(message, "alternativeRowScanning", 0):
             return []  # ecCodes gives them as if every row ran in the same direction
+        if not _in_order(message["gridType"], _number(message, "scanningMode", 0)):
+            return []
         try:
             sizes = {
                 self._eccodes.codes_get_size(handle, key) for key in ("latitudes", "longitudes")
@@ -335,6 +338,19 @@ class _Translation:
 
 _GROUP = '{"zarr_format": 2}'
 _ALSO = {"long_name": "name", "units": "units", "standard_name": "cfName"}
+
+
+def _in_order(grid: str, mode: int) -> bool:
+    """Whether ecCodes gives the places of points in the order of the values.
+
+    For some grids it ignores a part of the scanning mode.
+    """
+    negative_i, positive_j, by_columns = (mode & bit for bit in (128, 64, 32))
+    if grid.startswith("reduced_"):
+        return not (negative_i or positive_j or by_columns)
+    if grid in _PROJECTED:
+        return bool(positive_j) and not (negative_i or by_columns)
+    return not (grid.endswith("_gg") and by_columns)
 
 
 def _number(message: Any, key: str, default: int = -1) -> int:
