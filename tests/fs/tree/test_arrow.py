@@ -27,6 +27,8 @@ def test_the_file_of_export_and_of_any_request(source, mount, tmp_path):
     assert done.status == 0, done.stderr
     assert (tmp_path / "x").read_bytes() == data
     assert COLUMNS["u8"].tobytes() in data
+    for valid in (MISSING != -9, ~np.isnat(COLUMNS["t"])):
+        assert np.packbits(valid, bitorder="little").tobytes() in data
     # Codes of missing values are null, and no code then.
     assert CODES.clip(0).tobytes() in m.read(f"obs/{NAME}")
     with pytest.raises(EntryNotFound):
