@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_zarrfs
-from zarrfs.daemon.system.installation import changeable_by_others
+from zarrfs.daemon.system.ownership import changeable_by_others
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root sets up a system")
 NOBODY = 65534

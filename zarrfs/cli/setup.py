@@ -47,12 +47,8 @@ def command(root: Path, program: str | None, *, user: bool, updatedb: bool, remo
 
     Exit status: 0 done, 1 something is in the way or not allowed, 2 wrong usage.
     """
-    from zarrfs.daemon.system.installation import (
-        Installation,
-        find_program,
-        leave_out,
-        walks_mounts,
-    )
+    from zarrfs.daemon.system.installation import Installation, find_program
+    from zarrfs.daemon.system.updatedb import leave_out, walks_mounts
     from zarrfs.errors import MountError
 
     if not user and root == Path("/") and os.geteuid() != 0:

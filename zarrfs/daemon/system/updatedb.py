@@ -1,0 +1,47 @@
+"""updatedb(8), which walks whole file systems for locate(1), and the types that it leaves out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from zarrfs.errors import MountError
+
+_TYPE = "fuse.zarrfs"
+# PRUNEFS = "NFS afs …"
+_PRUNED = re.compile(r'^([ \t]*PRUNEFS[ \t]*=[ \t]*")([^"\n]*)(")', re.MULTILINE)
+
+
+def walks_mounts(root: Path) -> Path | None:
+    """The configuration by which updatedb walks mounts of zarrfs; None: it does not.
+
+    root : what stands for ``/``.
+    """
+    path = root / "etc/updatedb.conf"
+    try:
+        found = _PRUNED.search(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return path if found is not None and _TYPE not in found[2].split() else None
+
+
+def leave_out(root: Path, *, remove: bool = False) -> Path | None:
+    """Adds zarrfs to the types that updatedb leaves out, or takes it away; the changed file.
+
+    Raises MountError where the file cannot be written.
+    """
+    path = root / "etc/updatedb.conf"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = _PRUNED.search(text)
+    if found is None or (_TYPE in found[2].split()) != remove:
+        return None
+    types = [name for name in found[2].split() if name != _TYPE]
+    line = found[1] + " ".join(types if remove else [*types, _TYPE]) + found[3]
+    try:
+        path.write_text(text[: found.start()] + line + text[found.end() :], encoding="utf-8")
+    except OSError as error:
+        raise MountError(f"{path}: {error.strerror}") from error
+    return path
