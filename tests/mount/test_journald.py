@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from zarrfs.daemon.system import logs
-from zarrfs.daemon.system.logs import JournalHandler, is_journal
+from zarrfs.daemon.system import journald, logs
+from zarrfs.daemon.system.journald import JournalHandler, is_journal
 
 
 @pytest.fixture
@@ -88,4 +88,4 @@ def test_where_the_log_goes(journal, monkeypatch, tmp_path):
     monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino}")
     assert isinstance(target(foreground=True), JournalHandler)
     assert not isinstance(target(path=str(tmp_path / "log")), JournalHandler)
-    assert logs._SOCKET == "/run/systemd/journal/socket"
+    assert journald._SOCKET == "/run/systemd/journal/socket"

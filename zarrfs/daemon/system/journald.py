@@ -1,0 +1,76 @@
+"""The journal of systemd, each line with its fields.
+
+https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+
+_SOCKET = "/run/systemd/journal/socket"
+_MOST = 48 << 10  # what a datagram surely takes
+_PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+_DEBUG = 7
+
+
+class JournalHandler(logging.Handler):
+    """Writes records to the journal.
+
+    fields : with each of them, upper-case names.
+
+    Raises `OSError` where there is no journal.
+    """
+
+    def __init__(self, fields: dict[str, str], path: str = _SOCKET) -> None:
+        super().__init__()
+        self._fields = fields
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = self.format(record)
+        fields = {
+            "MESSAGE": message if len(message) <= _MOST // 4 else f"{message[: _MOST // 4]}…",
+            "PRIORITY": str(_priority(record.levelno)),
+            "SYSLOG_IDENTIFIER": "zarrfs",
+            "LOGGER": record.name,
+            "THREAD_NAME": record.threadName or "",
+            "CODE_FILE": record.pathname,
+            "CODE_LINE": str(record.lineno),
+            "CODE_FUNC": record.funcName or "",
+            **self._fields,
+        }
+        try:
+            self._socket.send(b"".join(_field(name, value) for name, value in fields.items()))
+        except OSError:
+            self.handleError(record)
+
+    def close(self) -> None:
+        self._socket.close()
+        super().close()
+
+
+def is_journal(descriptor: int, stream: str | None) -> bool:
+    """Whether ``descriptor`` leads to the journal; ``stream`` is what JOURNAL_STREAM says."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return False
+    return stream == f"{status.st_dev}:{status.st_ino}"
+
+
+def _priority(level: int) -> int:
+    return next((number for least, number in _PRIORITIES if level >= least), _DEBUG)
+
+
+def _field(name: str, value: str) -> bytes:
+    data = value.encode(errors="backslashreplace")
+    if b"\n" not in data:
+        return b"%s=%s\n" % (name.encode(), data)
+    return b"%s\n%s%s\n" % (name.encode(), len(data).to_bytes(8, "little"), data)
