@@ -16,8 +16,9 @@ from zarrfs.format.metadata.documents import V2_ATTRIBUTES, V2_CONSOLIDATED, V2_
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.library.copying.attributes import axis_names, in_version, with_missing
 from zarrfs.library.copying.form import CopyForm, new_form
+from zarrfs.library.copying.missing import with_missing
+from zarrfs.library.copying.ome import axis_names, in_version
 from zarrfs.views.elements.region import Region, parse_region
 
 # Groups within groups.
