@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Sizes, shapes and arrays in words."""
 
 from __future__ import annotations
 

@@ -17,6 +17,10 @@ from zarrfs.counted import counted, printable
 if TYPE_CHECKING:
     from zarrfs.daemon.status import Status
 
+_ERRORS = 5
+_SLOW = 5
+_SLOW_S = 0.1
+
 
 @click.command("status")
 @click.argument("mountpoint")
@@ -70,8 +74,6 @@ def _look(mountpoint: str, interval: float, *, watch: bool, as_json: bool) -> No
 
 
 def _show(now: Status, before: Status | None, *, clear: bool) -> None:
-    from zarrfs.cli.status import status_lines
-
     text = "\n".join(status_lines(now, before))
     if clear:
         # To the top, and what was longer before goes: no flicker.
@@ -79,11 +81,6 @@ def _show(now: Status, before: Status | None, *, clear: bool) -> None:
         click.echo(text, nl=False)
     else:
         click.echo(text + ("\n" if before else ""))
-
-
-_ERRORS = 5
-_SLOW = 5
-_SLOW_S = 0.1
 
 
 def status_lines(now: Status, before: Status | None) -> Iterator[str]:
