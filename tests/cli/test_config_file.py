@@ -52,6 +52,12 @@ def test_options_by_source_and_mount_point(user_file):
     assert options("/data/a", "/other/b") == base
 
 
+def test_a_home_that_is_no_directory(monkeypatch):
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/dev/null")
+    assert options("/data/a") == []
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

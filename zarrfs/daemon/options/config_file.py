@@ -73,7 +73,8 @@ def _read(path: Path) -> dict[str, Any]:
         if len(content) > _LONGEST:
             raise UsageError(f"{path} has more than {_LONGEST} bytes")
         return tomllib.loads(content.decode())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # The home of a service's user may be /dev/null.
         return {}
     except PermissionError as error:
         # As `zarrfs setup` makes /etc/zarrfs, only root enters it: its files are for root's mounts.
