@@ -75,7 +75,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     if options.overlay is not None:
         # Changes that an overlay could not take belong to it, not to the source or another overlay.
         part += f"\0\0{os.path.realpath(options.overlay)}"
-    journal = journal_place(part, options.journal)
+    journal = journal_place(part, options.journal) if options.rw else None
     given = asdict(options)
     # A setting has the name of its option.
     filesystem = FileSystemConfig(
@@ -85,7 +85,7 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
             "recheck": recheck,
             "writable": options.rw,
             "hide": frozenset(options.hide),
-            "journal": journal if options.rw else None,
+            "journal": journal,
             "attribute_seconds": attribute_seconds,
         }
     )
