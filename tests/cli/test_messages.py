@@ -64,6 +64,22 @@ def test_elements_are_not_written_to_a_terminal(tmp_path, file):
     os.close(ours)
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["info"], ["info", "--json"]])
+def test_an_output_that_is_full_is_one_line(tmp_path, arguments):
+    zarr.create_array(tmp_path / "a", shape=3, dtype="u1")
+    source = [] if arguments == ["--help"] else [str(tmp_path / "a")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments, *source],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "zarrfs: No space left on device\n")
+
+
 def test_numbers():
     assert [size_text(n) for n in (0, 1, 128, 1024, 12_000_000)] == [
         *("0 bytes", "1 byte", "128 bytes", "1 KiB", "11.4 MiB"),

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from typing import NoReturn
 
@@ -148,6 +149,12 @@ def run(
     except ZarrfsError as error:
         message = as_typed(str(error), sys.argv[1:] if arguments is None else arguments)
         return _fail(name, message, usage if isinstance(error, UsageError) else failed)
+    except OSError as error:
+        # The rest of a standard output on a full disk would fail once more at the exit.
+        with suppress(OSError):
+            sys.stdout.close()
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(name, f"{where}{error.strerror or error}", failed)
     except (KeyboardInterrupt, click.Abort):
         return _fail(name, "interrupted", _EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
