@@ -158,3 +158,16 @@ def test_changes_of_rows_that_are_gone_are_kept_as_conflicts(opened, tmp_path, c
         file.fsync()
     assert store.objects["c/1"][:2] == b"\2\2"
     assert "c/3" not in store.objects
+
+
+def test_changes_of_rows_that_this_mount_added_and_another_removed(opened):
+    store = WriteStore({"zarr.json": array_document((16,), (4,))})
+    file = opened(store, resize=True).edit("array.bin")
+    file.write(32, b"\1\1")
+    file.fsync()
+    assert json.loads(store.objects["zarr.json"])["shape"] == [17]
+    store.replace("zarr.json", array_document((16,), (4,)))
+    file.write(32, b"\2\2")
+    with pytest.raises(EncodingChanged, match="made the array smaller"):
+        file.fsync()
+    assert store.objects["c/4"][:2] == b"\1\1"

@@ -225,6 +225,8 @@ class StoredEncoding:
         )
 
     def _compare(self, documents: ArrayDocuments) -> None:
+        # Rows of this program need not be in the metadata yet, and may be stored meanwhile.
+        known = tuple(map(min, self._array.stored_shape, self._array.metadata.shape))
         try:
             state = documents.state()
         except NodeNotFound:
@@ -239,8 +241,6 @@ class StoredEncoding:
             raise EncodingChanged(
                 documents.key, "another program has changed how the array is encoded"
             )
-        # Rows of this program need not be in the metadata yet.
-        known = tuple(map(min, self._array.stored_shape, self._array.metadata.shape))
         now = state.metadata.shape
         self._ends = tuple(n if n < k else math.inf for n, k in zip(now, known, strict=True))
         self._array.stored_shape = tuple(map(max, now, known))

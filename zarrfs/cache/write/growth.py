@@ -132,6 +132,7 @@ class Growth(Changes):
             self._notice_stored()
             self._tried = rows
             self._resize(rows).run(room_made=True)
+            self._cached.array.stored_shape = self._shape(rows)
             self.stored, self._tried = rows, None
 
     def _notice_stored(self) -> None:
