@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from unittest.mock import patch
 
 import dask
 import distributed
@@ -53,6 +54,8 @@ def source(tmp_path_factory):
 def client():
     """Of a cluster of two processes, which say how much memory their tasks may take."""
     with (
+        # Dask leaves settings there, such as MALLOC_TRIM_THRESHOLD_.
+        patch.dict(os.environ),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=2,
