@@ -144,7 +144,7 @@ def test_a_directory_mount_follows_no_links_to_other_files(tmp_path, mounted):
         assert (place / served / "array.bin").stat().st_size
 
 
-@pytest.mark.parametrize("name", ["references", "broken_links", "broken_sources", "long_double"])
+@pytest.mark.parametrize("name", NOTED)
 def test_the_check_finds_what_is_not_served(name, tmp_path):
     path = write(name, tmp_path / "folder")
     found = []

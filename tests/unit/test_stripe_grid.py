@@ -17,7 +17,7 @@ def borders(choose: random.Random, length: int) -> list[int]:
     return [0, *sorted(inside), length]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(40))
 def test_pieces_are_read_from_what_stripes_wrote(seed, monkeypatch):
     choose = random.Random(seed)
     if seed % 2:
