@@ -154,10 +154,10 @@ class TestZstd:
         assert bytes(ZstdCodec().bind(EXACT).decode(data, memoryview(out))) == TEXT
         assert bytes(ZstdCodec().bind(EXACT).decode(data, None)) == TEXT
 
-    def test_a_frame_without_content_size_that_is_too_short_or_long(self):
-        for data in (TEXT[:-1], TEXT + b"!"):
-            with pytest.raises(DecodeError):
-                ZstdCodec().bind(EXACT).decode(zstd_frame_without_content_size(data), None)
+    @pytest.mark.parametrize("data", [TEXT[:-1], TEXT + b"!"], ids=["short", "long"])
+    def test_a_frame_without_content_size_that_is_too_short_or_long(self, data):
+        with pytest.raises(DecodeError):
+            ZstdCodec().bind(EXACT).decode(zstd_frame_without_content_size(data), None)
 
     def test_a_frame_without_content_size_of_unknown_decoded_size(self):
         bound = SizeBound(1 << 20, exact=False)
@@ -213,6 +213,20 @@ class TestZstd:
                 codec.decode(bad, out)
         with pytest.raises(DecodeError):
             ZstdCodec().bind(longer).decode(whole, None)
+
+
+class TestBlosc:
+    @pytest.mark.parametrize(("field", "value"), [
+        (4, 1 << 31), (4, 0), (4, len(TEXT) + 1), (4, len(TEXT) - 1), (12, 17), (12, 1 << 30),
+        (8, 0), (8, 1 << 31), (8, 0xFFFFFFFF), (16, 1 << 30),
+    ])  # fmt: skip
+    def test_a_header_that_lies(self, field, value):
+        """The last one is the offset of a block that lies outside."""
+        codec = BloscCodec("lz4", 5, "shuffle", typesize=4).bind(EXACT)
+        data = bytearray(codec.encode(TEXT))
+        data[field : field + 4] = value.to_bytes(4, "little")
+        with pytest.raises(DecodeError):
+            codec.decode(data, None)
 
 
 class TestCrc32c:
