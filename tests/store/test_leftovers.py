@@ -245,7 +245,7 @@ def test_a_writer_that_was_taken_for_dead_when_it_registered_registers_again(
 ):
     """Between the steps in which it makes and locks its file, another writer cleans up."""
     store, other = LocalStore(root), LocalStore(root)
-    locked, fsync = scratch._locked, os.fsync
+    locked, fsync = scratch.try_lock, os.fsync
     held: list[int] = []
     found: list[list[str]] = []
 
@@ -267,7 +267,7 @@ def test_a_writer_that_was_taken_for_dead_when_it_registered_registers_again(
         fsync(fd)
         found.append(other.remove_leftovers())
 
-    monkeypatch.setattr(scratch, "_locked", clean)
+    monkeypatch.setattr(scratch, "try_lock", clean)
     monkeypatch.setattr(os, "fsync", look)
     store.put("dir/x", [b"new"], expected=ANY)
     assert found == [[], []]

@@ -22,7 +22,6 @@ directory. But on ext4 with a journal, overwrites of small chunks took 5 to 9 % 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import os
 import re
@@ -34,6 +33,7 @@ from typing import NamedTuple
 
 from zarrfs.errors import StoreError
 from zarrfs.store.local.beneath import DIRECTORY
+from zarrfs.store.local.file_locks import try_lock
 from zarrfs.store.local.local_root import LocalRoot
 
 RESERVED = ".zarrfs-tmp-"
@@ -237,7 +237,7 @@ class Scratch:
         lock_fd = -1
         try:
             lock_fd = os.open(token + _LOCK, _CREATE, 0o600, dir_fd=directory_fd)
-            if _locked(lock_fd) is not False and os.fstat(lock_fd).st_nlink:
+            if try_lock(lock_fd) is not False and os.fstat(lock_fd).st_nlink:
                 return _Registered(directory_fd, os.fstat(directory_fd).st_dev, token, lock_fd)
             # Another process took it for a leftover between these two steps.
         except FileNotFoundError:
@@ -274,7 +274,7 @@ class Scratch:
                 lock_fd = os.open(token + _LOCK, os.O_RDWR | _OPEN, dir_fd=directory_fd)
         found = []
         try:
-            if lock_fd >= 0 and not _locked(lock_fd):
+            if lock_fd >= 0 and not try_lock(lock_fd):
                 return []
             for name in sorted(names, key=lambda name: name.endswith(_LOCK)):
                 if name.endswith(_NOTE):
@@ -331,14 +331,3 @@ def _is_own_file(entry: os.DirEntry[str]) -> bool:
     except FileNotFoundError:
         return False
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-
-
-def _locked(fd: int) -> bool | None:
-    """Whether the file could be locked; None if the file system has no locks."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True

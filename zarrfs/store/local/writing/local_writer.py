@@ -27,13 +27,8 @@ from zarrfs.errors import (
     StoreTimeout,
 )
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put
-from zarrfs.store.local.local_directories import (
-    LocalDirectories,
-    OpenDirectories,
-    OpenDirectory,
-    locked,
-    locks_work,
-)
+from zarrfs.store.local.file_locks import locked, try_lock
+from zarrfs.store.local.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
 from zarrfs.store.local.local_errors import crosses_devices
 from zarrfs.store.local.local_root import LocalRoot, encode, is_too_long, object_info
 from zarrfs.store.local.scratch import Scratch, Temporary, is_reserved
@@ -92,7 +87,7 @@ class LocalWriter:
         if fd is None:
             return Conditional.CHECKED
         try:
-            works = locks_work(fd)
+            works = try_lock(fd, shared=True) is not None
         finally:
             os.close(fd)
         return Conditional.AMONG_OURSELVES if works else Conditional.CHECKED
