@@ -247,6 +247,9 @@ def ordered(file, name, mode):
     ends = "latitudeOf{}GridPoint", "longitudeOf{}GridPoint"
     try:
         rows, columns = (eccodes.codes_get(handle, key) for key in ("Ny", "Nx"))
+        if name.startswith("polar"):
+            for key in ("DxInMetres", "DyInMetres"):
+                eccodes.codes_set(handle, key, 50_000)
         axes = [
             eccodes.codes_get_array(handle, key).reshape(rows, columns)[at]
             for key, at in (("latitudes", (slice(None), 0)), ("longitudes", 0))
