@@ -15,12 +15,9 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError, StoreTooLarge
 from zarrfs.store.base import (
@@ -37,6 +34,7 @@ from zarrfs.store.base import (
     get_one_by_one,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
+from zarrfs.store.local.files_ahead import read_ahead
 from zarrfs.store.local.kernel_copy import copy_range
 from zarrfs.store.local.local_root import (
     LocalRoot,
@@ -53,23 +51,8 @@ from zarrfs.store.local.writing.local_writer import LocalWriter
 _T = TypeVar("_T")
 _TRAITS = StoreTraits(near=True)
 
-# Files that the kernel reads ahead: about as many requests as a current disk handles at once.
-# Several files are opened per hop to an opener thread, which makes the hop cheap.
-_STRIDE = 8
-_STRIDES_AHEAD = 4
 _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.001
-
-
-class _Opened(NamedTuple):
-    """A file opened ahead of its read; without ``info``, `LocalStore.get` opens it anew."""
-
-    key: str
-    fd: int | None
-    info: ObjectInfo | None
-
-
-_MISSING = ObjectInfo(0, None, ())
 
 
 class LocalStore(Store):
@@ -133,28 +116,13 @@ class LocalStore(Store):
         if len(keys) <= 1:
             yield from get_one_by_one(self, keys, limit)
             return
-        # Files of one directory need no threads: the first open reads it and most of its inodes.
-        in_other_directory = _directory(keys[0]) != _directory(keys[1])
-        openers = self._openers if in_other_directory else None
-        parts = (keys[at : at + _STRIDE] for at in range(0, len(keys), _STRIDE))
-        soon = (self._open_soon(openers, part, limit) for part in parts)
-        coming: deque[Callable[[], list[_Opened]]] = deque()
-        ready: deque[_Opened] = deque()
-        try:
-            coming.extend(islice(soon, _STRIDES_AHEAD))
-            while coming:
-                ready.extend(coming.popleft()())
-                coming.extend(islice(soon, 1))
-                while ready:
-                    yield self._take(ready.popleft(), limit)
-        finally:
-            for opening in coming:
-                # An unexpected exception of one job must not keep the files of the others open.
-                with suppress(Exception):
-                    ready.extend(opening())
-            for opened in ready:
-                if opened.fd is not None:
-                    os.close(opened.fd)
+        yield from read_ahead(
+            self._root,
+            self._openers,
+            keys,
+            limit,
+            otherwise=lambda key: next(get_one_by_one(self, [key], limit)),
+        )
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._read(key, lambda fd, info: read_parts(fd, info, ranges))
@@ -307,56 +275,6 @@ class LocalStore(Store):
         self._writer.close()
         self._root.close()
 
-    def _open_soon(
-        self, openers: ThreadPoolExecutor | None, keys: Sequence[str], limit: int
-    ) -> Callable[[], list[_Opened]]:
-        """Begin `_open_all`; the returned function waits for its result."""
-        if openers is not None:
-            # Without a thread, this thread opens the files.
-            with suppress(RuntimeError):
-                return openers.submit(self._open_all, keys, limit).result
-        opened = self._open_all(keys, limit)
-        return lambda: opened
-
-    def _open_all(self, keys: Sequence[str], limit: int) -> list[_Opened]:
-        """Open files and have the kernel begin to read them."""
-        return [self._open_ahead(key, limit) for key in keys]
-
-    def _open_ahead(self, key: str, limit: int) -> _Opened:
-        opened = None
-        try:
-            fd = self._root.open_object(key, encode(key), READ)
-            if fd is None:
-                return _Opened(key, None, _MISSING)
-            try:
-                info = object_info(key, os.fstat(fd))
-                if info is not None and info.size <= limit:
-                    os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
-                    opened = _Opened(key, fd, info)
-            finally:
-                if opened is None:
-                    os.close(fd)
-        except (OSError, StoreError):
-            opened = None
-        return opened or _Opened(key, None, None)
-
-    def _take(self, opened: _Opened, limit: int) -> Blob | StoreError | None:
-        """Read a file that was opened ahead; after a failure, open it anew to get the error."""
-        key, fd, info = opened
-        if info is _MISSING:
-            return None
-        if fd is not None and info is not None:
-            try:
-                data = pread_exactly(fd, 0, info.size)
-                if data is not None and same_contents(info, os.fstat(fd)):
-                    return Blob(data, info)
-            except OSError:
-                pass
-            finally:
-                os.close(fd)
-        (found,) = get_one_by_one(self, [key], limit)
-        return found
-
     def _read(
         self,
         key: str,
@@ -397,7 +315,3 @@ class LocalStore(Store):
             time.sleep(pause)
             pause *= 2
         raise StoreConflict(key, "keeps changing while it is read")
-
-
-def _directory(key: str) -> str:
-    return key.rpartition("/")[0]

@@ -1,0 +1,136 @@
+"""Reads many whole files, and opens the next ones meanwhile.
+
+The kernel begins to read each file when it is open. So one thread keeps the disk busy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
+
+from zarrfs.errors import StoreError
+from zarrfs.store.base import Blob, ObjectInfo
+from zarrfs.store.local.beneath import READ
+from zarrfs.store.local.local_root import (
+    LocalRoot,
+    encode,
+    object_info,
+    pread_exactly,
+    same_contents,
+)
+
+# Files that the kernel reads ahead: about as many requests as a current disk handles at once.
+# Several files are opened per hop to an opener thread, which makes the hop cheap.
+_STRIDE = 8
+_STRIDES_AHEAD = 4
+
+
+class _Opened(NamedTuple):
+    """A file opened ahead of its read; without ``info``, ``otherwise`` opens it anew."""
+
+    key: str
+    fd: int | None
+    info: ObjectInfo | None
+
+
+_MISSING = ObjectInfo(0, None, ())
+
+
+def read_ahead(
+    root: LocalRoot,
+    openers: ThreadPoolExecutor | None,
+    keys: Sequence[str],
+    limit: int,
+    otherwise: Callable[[str], Blob | StoreError | None],
+) -> Iterator[Blob | StoreError | None]:
+    """See `Store.get_many`.
+
+    openers : threads that open files if each file has its own directory; None: this thread does.
+    otherwise : reads a file that could not be read ahead, to get the error.
+    """
+    # Files of one directory need no threads: the first open reads it and most of its inodes.
+    if _directory(keys[0]) == _directory(keys[1]):
+        openers = None
+    parts = (keys[at : at + _STRIDE] for at in range(0, len(keys), _STRIDE))
+    soon = (_open_soon(root, openers, part, limit) for part in parts)
+    coming: deque[Callable[[], list[_Opened]]] = deque()
+    ready: deque[_Opened] = deque()
+    try:
+        coming.extend(islice(soon, _STRIDES_AHEAD))
+        while coming:
+            ready.extend(coming.popleft()())
+            coming.extend(islice(soon, 1))
+            while ready:
+                yield _take(ready.popleft(), otherwise)
+    finally:
+        for opening in coming:
+            # An unexpected exception of one job must not keep the files of the others open.
+            with suppress(Exception):
+                ready.extend(opening())
+        for opened in ready:
+            if opened.fd is not None:
+                os.close(opened.fd)
+
+
+def _open_soon(
+    root: LocalRoot, openers: ThreadPoolExecutor | None, keys: Sequence[str], limit: int
+) -> Callable[[], list[_Opened]]:
+    """Begin `_open_all`; the returned function waits for its result."""
+    if openers is not None:
+        # Without a thread, this thread opens the files.
+        with suppress(RuntimeError):
+            return openers.submit(_open_all, root, keys, limit).result
+    opened = _open_all(root, keys, limit)
+    return lambda: opened
+
+
+def _open_all(root: LocalRoot, keys: Sequence[str], limit: int) -> list[_Opened]:
+    """Open files and have the kernel begin to read them."""
+    return [_open(root, key, limit) for key in keys]
+
+
+def _open(root: LocalRoot, key: str, limit: int) -> _Opened:
+    opened = None
+    try:
+        fd = root.open_object(key, encode(key), READ)
+        if fd is None:
+            return _Opened(key, None, _MISSING)
+        try:
+            info = object_info(key, os.fstat(fd))
+            if info is not None and info.size <= limit:
+                os.posix_fadvise(fd, 0, info.size, os.POSIX_FADV_WILLNEED)
+                opened = _Opened(key, fd, info)
+        finally:
+            if opened is None:
+                os.close(fd)
+    except (OSError, StoreError):
+        opened = None
+    return opened or _Opened(key, None, None)
+
+
+def _take(
+    opened: _Opened, otherwise: Callable[[str], Blob | StoreError | None]
+) -> Blob | StoreError | None:
+    """Read a file that was opened ahead."""
+    key, fd, info = opened
+    if info is _MISSING:
+        return None
+    if fd is not None and info is not None:
+        try:
+            data = pread_exactly(fd, 0, info.size)
+            if data is not None and same_contents(info, os.fstat(fd)):
+                return Blob(data, info)
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+    return otherwise(key)
+
+
+def _directory(key: str) -> str:
+    return key.rpartition("/")[0]
