@@ -132,12 +132,6 @@ class LocalStore(Store):
         return self._read(key, lambda fd, info: read_parts(fd, info, ranges), self._root.open)
 
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        if len(wanted) == 1:
-            try:
-                yield self._in_steps(wanted[0])
-            except StoreError as error:
-                yield error
-            return
         for part in in_groups(wanted):
             with StepsAhead(self._root, part) as ahead:
                 for number, steps in enumerate(part):
