@@ -202,6 +202,10 @@ class Hierarchy:
         self._kept[node.path] = size
         return node
 
+    def is_kept(self, path: str) -> bool:
+        """Whether consolidated metadata tell what is at ``path``, without a request."""
+        return self._consolidated_above(path) is not None
+
     def listed(self, path: str) -> Node | None:
         """As `node`, but trusts a recent listing of a remote store by `children`."""
         if (found := self._listed.take(path)) is None:

@@ -7,6 +7,7 @@ import pytest
 import zarr
 
 from tests.fs.documents import array_document, group_document
+from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.errors import EntryNotFound, NotPermitted
 from zarrfs.store.local.local import LocalStore
@@ -227,3 +228,18 @@ def test_headers_follow_an_array_that_grows(tmp_path, opened):
     file.flush()
     assert b"sizes: 4 100\n" in m.read("array.nhdr")
     assert m.stat("array.nhdr").size == len(m.read("array.nhdr"))
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
+@pytest.mark.parametrize(("near", "consolidated"), [(True, False), (False, False), (False, True)])
+def test_coordinates_in_the_group_above(near, consolidated, tmp_path, mount):
+    """A remote store is not asked for them: each axis would take several requests."""
+    root = zarr.create_group(tmp_path / "g")
+    root.create_array("x", data=np.arange(3) * 2.5, dimension_names=["x"])
+    root.create_array("a/d", data=np.zeros((4, 3)), dimension_names=["y", "x"])
+    if consolidated:
+        zarr.consolidate_metadata(tmp_path / "g")
+    store = FaultStore(LocalStore(tmp_path / "g"), near=near)
+    known = b"2.5" in mount(store, views=("nhdr",)).read("a/d/array.nhdr")
+    asked = [call.key for call in store.calls if call.key.startswith(("x", "y"))]
+    assert known == bool(asked) == (near or consolidated)

@@ -50,6 +50,7 @@ class NodeOpener:
 
     group : the attributes of the group at a path, above a node that is being opened.
     node : finds the node of a path. Blocks. Raises ZarrfsError.
+    is_kept : whether that takes no request; see `Hierarchy.is_kept`.
     members : the nodes of the group of a path that a format asks for, opened.
     plain : the source, where that is a directory of data of any kind.
     """
@@ -61,6 +62,7 @@ class NodeOpener:
         caches: Caches,
         group: Callable[[str], Mapping[str, Any]],
         node: Callable[[str], Node | None],
+        is_kept: Callable[[str], bool],
         members: Members,
         plain: PlainDirectory | None = None,
     ) -> None:
@@ -69,6 +71,7 @@ class NodeOpener:
         self._caches = caches
         self._group = group
         self._node = node
+        self._is_kept = is_kept
         self._members = members
         self._plain = plain
         # Threads that read files; few mounts have any to read.
@@ -196,11 +199,21 @@ class NodeOpener:
             beside = kept.get(path)
             # Another writer may have made it longer, with the array that asks.
             if beside is None or not self._is_shape_of(beside[1], path):
-                beside = now, read_neighbours(self._store, self._node, group, [name])
+                node = partial(self._node_beside, group)
+                beside = now, read_neighbours(self._store, node, group, [name])
                 kept[path] = beside
             found |= beside[1]
         self._neighbours = dict(list(kept.items())[-_MOST_KEPT:])
         return found
+
+    def _node_beside(self, group: str, path: str) -> Node | None:
+        """A node in a group or above it; above it, a remote store is not asked.
+
+        It would get several requests for each axis and group, one after another.
+        """
+        is_inside = path.rpartition("/")[0] == group
+        asks = is_inside or self._store.traits.near or self._is_kept(path)
+        return self._node(path) if asks else None
 
     def _is_shape_of(self, kept: Neighbours, path: str) -> bool:
         """Whether an array has the shape that was kept. A remote store is not asked."""

@@ -65,16 +65,17 @@ class Tree:
         self.journal = None
         if config.journal is not None and self.write_back is not None:
             self.journal = Journal(config.journal)
+        self._hierarchy, self.documents = open_hierarchy(store, config, plain)
         self._opener = NodeOpener(
             store,
             config,
             self._caches,
             self._group_attributes,
             self._node,
+            self._hierarchy.is_kept,
             self._members,
             plain,
         )
-        self._hierarchy, self.documents = open_hierarchy(store, config, plain)
         self._root = config.path
         self.nodes = LiveNodes(self._root, nodes_share(config.memory), self._hierarchy.release)
         self._source = SourceNodes(self._hierarchy, plain, store.url, self._root)
