@@ -11,6 +11,7 @@ import tensorstore as ts
 import tifffile
 import zarr
 
+import zarrfs
 from tests.cli.in_process import in_process
 from tests.conftest import run_zarrfs
 
@@ -414,3 +415,17 @@ def test_errors_are_one_line_and_create_nothing(tmp_path, arguments, status, rea
     assert told.startswith("zarrfs: ")
     assert reason in told
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_a_struct_like_a_file(tmp_path, zarr_format):
+    """Its fill value is an object, as the data type ``struct`` of Zarr 3 demands."""
+    data = np.array([(1, 2.5, b"x"), (3, -1, b"yz")], [("a", "<i4"), ("b", "<f8"), ("c", "S3")])
+    np.save(tmp_path / "a.npy", data)
+    path = tmp_path / "a.zarr"
+    create(path, "--like", tmp_path / "a.npy", "--zarr-format", zarr_format)
+    if zarr_format == 3:
+        assert document(path)["fill_value"] == {"a": 0, "b": 0.0, "c": ""}
+    assert (zarrfs.open_array(path)[:] == np.zeros_like(data)).all()
+    assert run_zarrfs("import", tmp_path / "a.npy", path).returncode == 0
+    assert (zarrfs.open_array(path)[:] == data).all()

@@ -17,6 +17,7 @@ from zarrfs import bounds
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
+from zarrfs.format.extension_types.struct import StructFill
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
 from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
@@ -263,7 +264,9 @@ def _refuse(constant: str) -> NoReturn:
 def default_fill(data_type: DataType) -> Any:
     """Zero, as in v3 metadata: false, 0, 0.0, the empty text, or a value of zero bytes."""
     size = data_type.item_size
-    if data_type.name in ("struct", "structured"):
+    if isinstance(data_type.parse_fill, StructFill):
+        if data_type.name == "struct":
+            return {name: default_fill(field) for name, field in data_type.parse_fill.fields}
         return base64.b64encode(bytes(size)).decode()
     kind = data_type.dtype.kind
     if kind == "b":
