@@ -22,6 +22,9 @@ from zarrfs.format.codec import Buffer
 
 _T = TypeVar("_T")
 
+# Bytes that take less time to copy than their address takes to find.
+_SHORT = 8 << 10
+
 
 class Contexts:
     """One context of a library for each thread; the context ends with its thread."""
@@ -62,6 +65,8 @@ class _Context:
 
 def source_of(data: Buffer) -> bytes | int:
     """The argument for input bytes: the bytes themselves, or an address."""
+    if len(data) <= _SHORT:
+        return bytes(data)
     return data if isinstance(data, bytes) else address_of_source(data)
 
 
