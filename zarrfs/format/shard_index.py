@@ -78,16 +78,6 @@ class IndexCodec(NamedTuple):
         """The smallest offset that an inner chunk can have."""
         return self.size if self.location == "start" else 0
 
-    def entries_of(self, shard: Buffer) -> NDArray[Any]:
-        """Offset and length of each inner chunk as the index gives them, uint64.
-
-        Raises DecodeError.
-        """
-        if len(shard) < self.size:
-            raise DecodeError(f"a shard of {len(shard)} bytes has no room for its index")
-        offset = self.offset % len(shard)
-        return self.codec.decode(memoryview(shard)[offset : offset + self.size])
-
 
 class Places(NamedTuple):
     """Places of inner chunks; int64.

@@ -102,10 +102,6 @@ class Described:
         return bool(self.georeference.crs) or self.georeference.transform is not None
 
     @property
-    def has_spacing(self) -> bool:
-        return any(axis.spacing is not None for axis in self.axes)
-
-    @property
     def no_data(self) -> Number | None:
         """The first of the missing values, for formats that have only one."""
         return next(iter(self.facts.missing), None)
