@@ -161,7 +161,8 @@ def test_neighbours_of_groups_above(parse):
             self.metadata = metadata
 
     there = {path: Node(parse(shape=[2, 2], data_type="int8")) for path in ("x", "a/y", "a/b/y")}
-    found = read_neighbours(None, there.get, "a/b/c", ["x", "y", "z", "..", ""])
+    names = ["x", "y", "z", "..", ""]
+    found = read_neighbours(None, there.get, lambda _: True, "a/b/c", names)
     assert {name: one.path for name, one in found.items()} == {"x": "x", "y": "a/b/y"}
 
 

@@ -84,6 +84,6 @@ def _read(
             return None, {}
         attributes = node.metadata.attributes
         wanted = names(((inside, attributes),))
-        return attributes, read_neighbours(store, hierarchy.node, "", wanted)
+        return attributes, read_neighbours(store, hierarchy.node, hierarchy.is_kept, "", wanted)
     finally:
         store.close()

@@ -44,11 +44,17 @@ Neighbours = Mapping[str, Neighbour]
 
 
 def read_neighbours(
-    store: Store, node: Callable[[str], Node | None], group: str, names: Iterable[str]
+    store: Store,
+    node: Callable[[str], Node | None],
+    is_kept: Callable[[str], bool],
+    group: str,
+    names: Iterable[str],
 ) -> Neighbours:
     """The arrays of these names in a group, or else in the nearest group above, as CF has it.
 
     node : finds the node at a path; raises ZarrfsError.
+    is_kept : whether that takes no request; see `Hierarchy.is_kept`. In the groups above, a remote
+        store is not asked: it would get several requests for each name, one after another.
 
     Blocks. Raises nothing: others are left out.
     """
@@ -58,6 +64,8 @@ def read_neighbours(
         groups.append(groups[-1].rpartition("/")[0])
     for name in filter(bounds.is_name, names):
         for path in (join(place, name) for place in groups):
+            if path != join(group, name) and not (is_kept(path) or store.traits.near):
+                break
             try:
                 metadata = None if (there := node(path)) is None else there.metadata
                 if isinstance(metadata, ArrayMetadata):

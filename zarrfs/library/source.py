@@ -189,7 +189,7 @@ def facts_around(source: str, store: Store, node: Node, options: SourceOptions) 
         return found
     group = node.path.rpartition("/")[0]
     names = names_beside(metadata, found)
-    beside = read_neighbours(store, hierarchy.reach, group, names)
+    beside = read_neighbours(store, hierarchy.reach, hierarchy.is_kept, group, names)
     return around(node.path, attributes, metadata, beside, above.groups)
 
 

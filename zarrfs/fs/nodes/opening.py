@@ -199,21 +199,12 @@ class NodeOpener:
             beside = kept.get(path)
             # Another writer may have made it longer, with the array that asks.
             if beside is None or not self._is_shape_of(beside[1], path):
-                node = partial(self._node_beside, group)
-                beside = now, read_neighbours(self._store, node, group, [name])
+                ask = partial(read_neighbours, self._store, self._node, self._is_kept)
+                beside = now, ask(group, [name])
                 kept[path] = beside
             found |= beside[1]
         self._neighbours = dict(list(kept.items())[-_MOST_KEPT:])
         return found
-
-    def _node_beside(self, group: str, path: str) -> Node | None:
-        """A node in a group or above it; above it, a remote store is not asked.
-
-        It would get several requests for each axis and group, one after another.
-        """
-        is_inside = path.rpartition("/")[0] == group
-        asks = is_inside or self._store.traits.near or self._is_kept(path)
-        return self._node(path) if asks else None
 
     def _is_shape_of(self, kept: Neighbours, path: str) -> bool:
         """Whether an array has the shape that was kept. A remote store is not asked."""
