@@ -332,9 +332,14 @@ class TestQuantize:
         bound = bind("numcodecs.quantize", configuration, name, len(values))
         assert bound.decode(bound.encode(array)).tolist() == array.tolist()
         assert math.isnan(bound.encode(np.full_like(array, math.nan))[0])
-        of_v2 = BufferFilter(json.dumps({"id": "quantize", **configuration}))
-        filtered = of_v2.bind(SizeBound(array.nbytes, exact=True))
-        assert filtered.decode(filtered.encode(array.data.cast("B")), None) == array.tobytes()
+        for order in "<>":
+            of_file = array.astype(array.dtype.newbyteorder(order))
+            of_v2 = BufferFilter(
+                json.dumps({"id": "quantize", "digits": 3, "dtype": of_file.dtype.str})
+            )
+            filtered = of_v2.bind(SizeBound(array.nbytes, exact=True))
+            assert filtered.encode(of_file.tobytes()) == of_file.tobytes()
+            assert filtered.decode(of_file.tobytes(), None) == of_file.tobytes()
 
 
 class TestPackbits:

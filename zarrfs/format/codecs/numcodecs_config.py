@@ -56,7 +56,8 @@ class _Quantize(numcodecs.Quantize):  # type: ignore[misc]
         values = np.asarray(buf).view(self.dtype)
         encoded = np.asarray(super().encode(values))
         kept = np.isfinite(values) & ~np.isfinite(encoded)
-        return np.where(kept, values.astype(self.astype), encoded)
+        # `np.where` gives the byte order of this machine.
+        return np.where(kept, values, encoded).astype(self.astype)
 
 
 def type_parameters(codec_id: str) -> tuple[str, str]:
