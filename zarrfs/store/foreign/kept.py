@@ -16,6 +16,7 @@ import tempfile
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,6 +32,8 @@ _PROGRAM = "zarrfs.store.foreign.translate"
 _LARGEST = 256 << 20
 _MOST_KEPT_BYTES = 1 << 30
 _MOST_KEPT = 1000
+# The packages with which the programs read the files.
+_READERS = ("cfgrib", "eccodes", "h5py", "hdf5plugin", "tifffile")
 
 
 @cache
@@ -39,6 +42,9 @@ def edition() -> str:
     digest = blake2b(digest_size=16)
     for program in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(program.read_bytes())
+    for package in _READERS:
+        with suppress(PackageNotFoundError):
+            digest.update(f"{package} {version(package)}".encode())
     return digest.hexdigest()
 
 
@@ -81,7 +87,7 @@ def references(
                 directory, blake2b(os.fsencode(identity), digest_size=16).hexdigest() + ".json"
             )
             if again:
-                os.unlink(kept)
+                Path(kept).unlink(missing_ok=True)
             if not os.path.exists(kept):
                 with tempfile.TemporaryFile(dir=directory) as made:
                     _make(path, shown, kind, made.fileno(), seconds, fd)
