@@ -36,7 +36,7 @@ def check(files, directory, elements):
         assert loaded.tobytes() == elements.tobytes()
 
 
-@pytest.mark.parametrize("name", ["v3 bool", "v3 string", "v2 structs"])
+@pytest.mark.parametrize("name", ROWS)
 def test_alone(name, tmp_path, open_direct):
     elements = write(ROWS[name], tmp_path / "a")
     files = open_direct(tmp_path / "a")

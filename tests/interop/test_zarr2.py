@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorstore as ts
 
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
 from zarrfs.store.local.local import LocalStore
 
+from .peers import READERS
 from .spec import Array, grid
 from .zarr2 import Zarr2
 
@@ -301,6 +303,22 @@ def test_no_fill_value(zarr2: Zarr2, loop: Loop, tmp_path: Path) -> None:
     found, stored = zarr2.read(tmp_path)
     assert stored == 8
     assert not found.any()
+
+
+def test_others_read_the_same(zarr2: Zarr2, loop: Loop, tmp_path: Path) -> None:
+    for number, order in enumerate("CF"):
+        path = tmp_path / order
+        fill = np.zeros((), ">f4")
+        compressor = COMPRESSORS["blosc_zstd_2"]
+        zarr2.create(
+            path, shape=SHAPE, chunks=CHUNKS, fill=fill, order=order, compressor=compressor
+        )
+        values = elements(fill.dtype, SHAPE, number)
+        with writable(loop, path) as mount:
+            mount.write("array.bin", 0, served(values))
+        spec = {"driver": "zarr", "kvstore": {"driver": "file", "path": f"{path}/"}}
+        assert served(READERS["zarr-python"](path)) == served(values)
+        assert served(ts.open(spec, read=True).result().read().result()) == served(values)
 
 
 @pytest.mark.mount
