@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -296,6 +297,13 @@ def test_a_hierarchy_deeper_than_python_calls(tmp_path, monkeypatch):
         Path("zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
         os.mkdir("a")
         os.chdir("a")
-    done = run_zarrfs("ls", "--json", "--depth", str(levels), "--nodes", str(levels), str(tmp_path))
+    try:
+        done = run_zarrfs(
+            "ls", "--json", "--depth", str(levels), "--nodes", str(levels), str(tmp_path)
+        )
+    finally:
+        # pytest cannot: it would end a later run of the tests with a RecursionError.
+        os.chdir(tmp_path)
+        subprocess.run(["rm", "-rf", tmp_path / "a"], check=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "a/" * (levels - 2) + "a" in done.stdout
