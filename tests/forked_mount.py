@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -75,24 +76,40 @@ class _Server:
             socket.send_fds(self._socket, [json.dumps(arguments).encode()], descriptors)
             output.close_writing()
             errors.close_writing()
-            self._socket.settimeout(timeout)
             try:
-                status = json.loads(self._socket.recv(_MOST))
+                status = self._wait((output, errors), timeout)
             except (TimeoutError, ValueError):
                 # It hangs or has ended: the next mount gets another one.
                 self._process.kill()
                 self._process.wait()
                 self.pid = -1
                 raise
-            # To the end: whoever still writes to them would keep a user waiting, too.
-            return subprocess.CompletedProcess(
-                arguments, status, output.read(timeout), errors.read(timeout)
-            )
+            return subprocess.CompletedProcess(arguments, status, output.text(), errors.text())
+
+    def _wait(self, pipes: Sequence[_Pipe], timeout: float) -> int:
+        """The exit status. Reads the pipes meanwhile, because the command waits when one is full,
+        and to the end: whoever still writes to them would keep a user waiting, too."""
+        status = -1
+        give_up = time.monotonic() + timeout
+        waiting: list[socket.socket | _Pipe] = [self._socket, *pipes]
+        while waiting:
+            ready = select.select(waiting, [], [], max(0, give_up - time.monotonic()))[0]
+            if not ready:
+                raise TimeoutError("the command, or what it started, does not end")
+            for one in ready:
+                if isinstance(one, _Pipe):
+                    if one.read():
+                        continue
+                else:
+                    status = json.loads(one.recv(_MOST))
+                waiting.remove(one)
+        return status
 
 
 class _Pipe:
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()
+        self._parts: list[bytes] = []
 
     def __enter__(self) -> _Pipe:
         return self
@@ -106,13 +123,16 @@ class _Pipe:
             os.close(self.writing)
             self.writing = -1
 
-    def read(self, timeout: float) -> str:
-        parts: list[bytes] = []
-        while True:
-            assert select.select([self.reading], [], [], timeout)[0], "the pipe stays open"
-            if not (part := os.read(self.reading, _MOST)):
-                return b"".join(parts).decode()
-            parts.append(part)
+    def fileno(self) -> int:
+        return self.reading
+
+    def read(self) -> bool:
+        """Whether there was something before the end."""
+        self._parts.append(os.read(self.reading, _MOST))
+        return bool(self._parts[-1])
+
+    def text(self) -> str:
+        return b"".join(self._parts).decode()
 
 
 def _serve(connection: socket.socket) -> list[str] | None:
