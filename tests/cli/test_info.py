@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pexpect
@@ -17,7 +16,6 @@ import zarr
 from tests.cli.in_process import in_process
 from tests.conftest import run_zarrfs
 from zarrfs.library.checking import stored_objects
-from zarrfs.library.plot import colour
 
 
 def info(*arguments: object) -> str:
@@ -217,65 +215,6 @@ def test_what_is_not_there(tmp_path):
         done = in_process("info", source)
         assert (done.status, done.stdout, done.stderr.count("\n")) == (1, "", 1)
         assert str(source) in done.stderr
-
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def test_a_plot(sharded, tmp_path):
-    """What is stored is drawn where it lies; sizes, ratio and axes are named."""
-    file = tmp_path / "plot.svg"
-    said = info(sharded, "--plot", file)
-    assert "░" not in said
-    root = ElementTree.parse(file).getroot()
-    texts = [text.text for text in root.iter(f"{SVG}text")]
-    assert texts[0] == str(sharded)
-    assert texts[1].startswith("6 of 750 shards stored, ")
-    assert texts[2].startswith("the array has 11.4 MiB, what is stored is compressed ")
-    assert texts[3] == "5 planes along z together"
-    for label in ("y (shards of 20 elements)", "x (shards of 20 elements)"):
-        assert texts.count(label) == 2
-    assert {"stored shards", "stored size of a shard", "none", "all"} <= set(texts)
-    # 10 x 15 cells of which rows 0 to 2 of column 1 hold something, on each of two maps.
-    cells = [rect.attrib for rect in root.iter(f"{SVG}rect") if "." in rect.get("x", "")]
-    cells = [cell for cell in cells if float(cell["height"]) == 30]
-    assert [(cell["x"], float(cell["y"])) for cell in cells[:3]] == [
-        ("96.00", y) for y in (cells[0]["y"] and float(cells[0]["y"]) + 30 * i for i in range(3))
-    ]
-    assert len(cells) == 6
-    assert {cell["fill"] for cell in cells[:3]} == {colour(2 / 5)}
-
-
-def test_a_plot_of_a_name_that_is_markup(tmp_path):
-    array = zarr.create_array(
-        tmp_path / "a<&\x01>", shape=(4, 4), chunks=(2, 2), dtype="u1",
-        dimension_names=("<b>$x$", "\x07"),
-    )  # fmt: skip
-    array[:] = 1
-    info(tmp_path / "a<&\x01>", "--plot", tmp_path / "plot.svg")
-    texts = [text.text for text in ElementTree.parse(tmp_path / "plot.svg").iter(f"{SVG}text")]
-    assert "<b>$x$ (chunks of 2 elements)" in texts
-
-
-def test_plots_that_cannot_be_drawn(sharded, tmp_path, monkeypatch):
-    zarr.create_group(tmp_path / "g")
-    for arguments, said in (
-        ((sharded, "--plot", "a.jpg"), "--plot writes FILE.svg or FILE.png, not 'a.jpg'."),
-        ((tmp_path / "g", "--plot", "a.svg"), "--plot draws one array, and this is a group"),
-    ):
-        done = in_process("info", *arguments)
-        assert (done.status, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"zarrfs: {said}")
-    done = in_process("info", sharded, "--plot", tmp_path / "none/a.svg")
-    assert done.status == 1
-    assert "No such file or directory" in done.stderr
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    done = in_process("info", sharded, "--plot", tmp_path / "a.png")
-    said = (
-        "zarrfs: --plot needs Matplotlib for PNG: write .svg, or, "
-        "in a checkout of zarrfs: pip install '.[plot]'\n"
-    )
-    assert (done.status, done.stderr) == (2, said)
 
 
 def test_levels(tmp_path):

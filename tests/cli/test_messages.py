@@ -29,7 +29,7 @@ from zarrfs.daemon.system.installation import Installation
         (("create", "a", "--shape", "3"), "--dtype is needed: give it, or --like SOURCE"),
         (("create", "a", "--dtype", "int8"), "--shape is needed: give it, or --like SOURCE"),
         (("resize", "a"), "Missing option '--shape'. (see zarrfs resize --help)"),
-        (("info", "--plot"), "Option '--plot' requires an argument. (see zarrfs info --help)"),
+        (("info", "--path"), "Option '--path' requires an argument. (see zarrfs info --help)"),
         (
             ("info", "--jsn"),
             "No such option '--jsn'. Did you mean '--json'? (see zarrfs info --help)",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,18 +38,12 @@ if TYPE_CHECKING:
     metavar="N",
     help="Show N levels of groups and arrays.  [default: all]",
 )
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Also draw which chunks are stored, and their sizes, to FILE.svg or FILE.png.",
-)
 @storage_options
 def command(
     source: str,
     path: str,
     nodes: int,
     depth: int | None,
-    plot: str | None,
     storage_options: Mapping[str, object],
     *,
     as_json: bool,
@@ -65,7 +57,6 @@ def command(
       zarrfs ls data.zarr --path images
       zarrfs info s3://bucket/data.zarr --storage-option anon=true
       zarrfs info data.zarr --json | jq .stored
-      zarrfs info data.zarr --path images/raw --plot stored.svg
 
     For a group, it prints the tree of its members. "zarrfs tree" is the same command, and
     "zarrfs ls" is the same with --depth=1. For an array, it prints shape, data type,
@@ -81,39 +72,13 @@ def command(
     from zarrfs.library import info
 
     options = info.InfoOptions(path, nodes, depth, storage_options=storage_options)
-    if plot is None:
-        found = info.info(source, options)
-    else:
-        from zarrfs.library.plot import CELLS
-
-        kind = _kind(plot)
-        found = info.info(source, dataclasses.replace(options, cells=CELLS))
-        _draw(source, found, plot, kind)
+    found = info.info(source, options)
     if as_json:
         click.echo(json.dumps(info.as_json(found), indent=2))
         return
     encoding = sys.stdout.encoding or "ascii"
-    text = info_text(source, found, unicode="utf" in encoding.lower(), picture=plot is None)
+    text = info_text(source, found, unicode="utf" in encoding.lower())
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
-
-
-def _kind(plot: str) -> str:
-    kind = PurePath(plot).suffix.lower()
-    if kind not in (".svg", ".png"):
-        raise click.UsageError(f"--plot writes FILE.svg or FILE.png, not {plot!r}.")
-    return kind
-
-
-def _draw(source: str, found: ArrayInfo | GroupInfo, plot: str, kind: str) -> None:
-    from zarrfs.library.plot import figure, png, svg
-    from zarrfs.store.redact import shown_url
-
-    drawn = figure(shown_url(source), found)
-    content = svg(drawn).encode() if kind == ".svg" else png(drawn)
-    try:
-        Path(plot).write_bytes(content)
-    except OSError as error:
-        raise click.FileError(plot, error.strerror) from error
 
 
 _LABEL = 13
@@ -121,21 +86,15 @@ _LONGEST_VALUE = 300
 _SHOWN_ATTRIBUTES = 12
 
 
-def info_text(
-    source: str, found: ArrayInfo | GroupInfo, *, unicode: bool, picture: bool = True
-) -> str:
+def info_text(source: str, found: ArrayInfo | GroupInfo, *, unicode: bool) -> str:
     """Lines that end with a newline.
 
     unicode : whether lines and blocks can be shown, else they are of ASCII.
-    picture : whether a picture of the stored chunks follows.
     """
     from zarrfs.library.info import GroupInfo
 
     title = "/".join(filter(None, (source.rstrip("/") or source, found.path)))
-    if isinstance(found, GroupInfo):
-        body = _group(found, unicode)
-    else:
-        body = _array(found, unicode, picture=picture)
+    body = _group(found, unicode) if isinstance(found, GroupInfo) else _array(found, unicode)
     return "".join(f"{line}\n" for line in (printable(title), *body))
 
 
@@ -146,7 +105,7 @@ def _row(label: str, value: str) -> str:
 # --- arrays ---------------------------------------------------------------------
 
 
-def _array(found: ArrayInfo, unicode: bool, *, picture: bool) -> Iterator[str]:
+def _array(found: ArrayInfo, unicode: bool) -> Iterator[str]:
     if found.metadata is None:
         yield _row("array", "that cannot be served")
     else:
@@ -167,7 +126,7 @@ def _array(found: ArrayInfo, unicode: bool, *, picture: bool) -> Iterator[str]:
     for number, entry in enumerate(found.served):
         yield _row("" if number else "served as", _served(entry))
     stored = found.stored
-    if picture and stored is not None and stored.present and stored.possible > 1:
+    if stored is not None and stored.present and stored.possible > 1:
         yield ""
         yield from _picture(stored, found.metadata, unicode)
 

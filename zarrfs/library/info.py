@@ -42,14 +42,12 @@ class InfoOptions:
     path : of the node below the source; empty for the source itself.
     nodes : how many nodes of a hierarchy are shown at most.
     depth : how many levels of it; None: all.
-    cells : rows and columns of the picture of what is stored, at most.
     storage_options : given to fsspec as they are; never shown.
     """
 
     path: str = ""
     nodes: int = 1000
     depth: int | None = None
-    cells: tuple[int, int] = (16, 64)
     storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
@@ -111,7 +109,7 @@ def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
         node = hierarchy.reach(options.path)
         if isinstance(node.metadata, GroupMetadata):
             return _group(hierarchy, node, node.metadata, options)
-        found = _array(store, node, options.cells)
+        found = _array(store, node)
         if found.metadata is None:
             return found
         return replace(found, facts=gather(found.metadata, facts_around(source, store, node, of)))
@@ -150,13 +148,13 @@ def _below(hierarchy: Hierarchy, path: str, levels: float) -> Iterator[tuple[int
             paths.pop()
 
 
-def _array(store: Store, node: Node, cells: tuple[int, int]) -> ArrayInfo:
+def _array(store: Store, node: Node) -> ArrayInfo:
     problem = node.problem
     stored = None
     served: tuple[ServedName, ...] = ()
     if isinstance(node.metadata, ArrayMetadata):
         try:
-            stored = stored_objects(store, node.path, node.metadata, cells)
+            stored = stored_objects(store, node.path, node.metadata)
         except StoreError as error:
             problem = str(error)
         try:

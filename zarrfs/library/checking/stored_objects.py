@@ -52,7 +52,6 @@ class StoredObjects:
     picture : counts of present ones over the last two axes of the grid, in a bounded number of
         cells; None where the store cannot tell.
     per_cell : how many the cells can have.
-    cell_bytes, cell_measured : of those whose size was asked for, by cell: bytes and number.
     """
 
     possible: int
@@ -62,8 +61,6 @@ class StoredObjects:
     complete: bool
     picture: NDArray[np.int64] | None
     per_cell: NDArray[np.float64] | None
-    cell_bytes: NDArray[np.int64] | None = None
-    cell_measured: NDArray[np.int64] | None = None
 
     def ratio(self, metadata: ArrayMetadata) -> float | None:
         """Decoded bytes of what is stored, as far as the array reaches, for each stored byte.
@@ -76,18 +73,14 @@ class StoredObjects:
         return self.present / self.possible * metadata.nbytes / self.nbytes
 
 
-def stored_objects(
-    store: Store, path: str, metadata: ArrayMetadata, most_cells: tuple[int, int] = _PICTURE
-) -> StoredObjects:
+def stored_objects(store: Store, path: str, metadata: ArrayMetadata) -> StoredObjects:
     """Blocks. Raises StoreError where the store does not answer.
-
-    most_cells : rows and columns of the picture.
 
     A grid with few objects is asked for each; otherwise the store is listed, up to a limit.
     """
     limits = LOCAL if store.traits.near else REMOTE
     grid = metadata.layout.stored
-    cells = _Cells(grid.counts, most_cells)
+    cells = _Cells(grid.counts)
     # A page of a listing has a thousand objects with their sizes.
     listed = None if grid.chunks <= _FEW else store.list_all(path)
     if listed is None and grid.chunks <= limits.asked:
@@ -147,34 +140,24 @@ def _count(
         if asked and info is None:
             continue
         present += 1
-        cells.add(index, info)
+        cells.add(index)
         if info is not None:
             measured += 1
             nbytes += info.size
     return StoredObjects(
-        possible,
-        present,
-        nbytes,
-        measured,
-        complete,
-        cells.present,
-        cells.possible,
-        cells.nbytes,
-        cells.measured,
+        possible, present, nbytes, measured, complete, cells.present, cells.possible
     )
 
 
 class _Cells:
     """The last two axes of a grid in few cells; what is before them is counted together."""
 
-    def __init__(self, counts: Shape, most_cells: tuple[int, int]) -> None:
+    def __init__(self, counts: Shape) -> None:
         self._counts = tuple(max(1, count) for count in (1, 1, *counts)[-2:])
         self._shape = tuple(
-            min(count, most) for count, most in zip(self._counts, most_cells, strict=True)
+            min(count, most) for count, most in zip(self._counts, _PICTURE, strict=True)
         )
         self.present = np.zeros(self._shape, np.int64)
-        self.measured = np.zeros(self._shape, np.int64)
-        self.nbytes = np.zeros(self._shape, np.int64)
         others = math.prod(counts[:-2])
         lengths = [
             np.diff([-(-cell * count // cells) for cell in range(cells + 1)]).astype(np.float64)
@@ -182,13 +165,10 @@ class _Cells:
         ]
         self.possible = others * np.outer(*lengths)
 
-    def add(self, index: Index, info: ObjectInfo | None) -> None:
+    def add(self, index: Index) -> None:
         last = (0, 0, *index)[-2:]
         cell = tuple(
             i * cells // count
             for i, cells, count in zip(last, self._shape, self._counts, strict=True)
         )
         self.present[cell] += 1
-        if info is not None:
-            self.measured[cell] += 1
-            self.nbytes[cell] += info.size
