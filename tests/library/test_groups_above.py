@@ -105,6 +105,45 @@ def test_coordinates_grow_with_their_array(tmp_path, mounted):
             assert found["t"].values.tolist() == list(range(start + 3))
 
 
+def test_a_group_has_the_coordinates_and_grid_mapping_of_groups_above(tmp_path, mounted):
+    """However it is named, and however many groups lie between."""
+    group = zarr.create_group(tmp_path / "g.zarr", attributes={"Conventions": "CF-1.8"})
+    for name, places in {"y": [50.0, 48.0, 46.0, 44.0], "x": [1.0, 2.0, 3.0, 4.0, 5.0]}.items():
+        made = group.create_array(name, shape=(len(places),), dtype="f8", dimension_names=(name,))
+        made[...] = places
+    group.create_array("crs", shape=(), dtype="i4", attributes={"proj:code": "EPSG:32633"})
+    group.create_array(
+        "a/b/c/d/e/r", shape=(4, 5), dtype="u1", dimension_names=("y", "x"),
+        attributes={"grid_mapping": "crs"},
+    )  # fmt: skip
+    named = [("g.zarr", "a/b/c/d/e/r"), ("g.zarr/a/b", "c/d/e/r"), ("g.zarr/a/b/c/d/e/r", "")]
+    wanted = header(str(tmp_path / "g.zarr"), "vrt", HeaderOptions("a/b/c/d/e/r"), SourceOptions())
+    assert b"<GeoTransform>0.5, 1.0, 0.0, 51.0, 0.0, -2.0</GeoTransform>" in wanted
+    assert b"EPSG:32633" in wanted
+    for source, path in named:
+        of = str(tmp_path / source)
+        assert header(of, "vrt", HeaderOptions(path), SourceOptions()) == wanted, source
+        assert (mounted(of, "views=all") / path / "array.vrt").read_bytes() == wanted, source
+        said = as_json(info(of, InfoOptions(path=path)))["facts"]
+        assert said["transform"] == [0.5, 1, 0, 51, 0, -2], source
+
+
+def test_coordinates_beside_a_level_give_way_to_its_image(tmp_path):
+    """Also if the group of the image is further away."""
+    image(tmp_path / "a.zarr", "scale0/image")
+    beside = zarr.open_group(tmp_path / "a.zarr" / "scale0")
+    beside.create_array("z", shape=(3,), dtype="f8", dimension_names=("z",))[...] = [1, 2, 4]
+    zarr.create_array(
+        tmp_path / "a.zarr/scale0/image", shape=(3, 4, 5), dtype="u2", overwrite=True,
+        dimension_names=("z", "y", "x"),
+    )  # fmt: skip
+    named = [("a.zarr", "scale0/image"), ("a.zarr/scale0", "image"), ("a.zarr/scale0/image", "")]
+    for source, path in named:
+        of = str(tmp_path / source)
+        found = header(of, "nhdr", HeaderOptions(path), SourceOptions())
+        assert b"space origin: (30,20,10)" in found, source
+
+
 def test_an_array_has_the_grid_mapping_beside_it(tmp_path):
     group = zarr.create_group(tmp_path / "g.zarr")
     group.create_array("crs", shape=(), dtype="i4", attributes=UTM)
@@ -124,7 +163,7 @@ def test_a_directory_that_is_no_group_ends_the_search(tmp_path):
     zarr.create_array(inner / "a", shape=(2,), dtype="u1")
 
     def found(source: Path) -> list[tuple[str, dict]]:
-        above = groups_above(str(source), StoreConfig(), None)
+        above = groups_above(str(source), StoreConfig(), None, lambda groups: ())
         return [(path, dict(attributes)) for path, attributes in above.groups]
 
     assert found(inner / "a") == [("a", {"inner": True})]
@@ -135,7 +174,10 @@ def test_a_group_that_cannot_be_read_says_nothing(tmp_path):
     zarr.create_array(tmp_path / "g" / "a", shape=(2,), dtype="u1")
     for text in ("{", "[]", json.dumps({"zarr_format": 3, "node_type": "array"})):
         (tmp_path / "g" / "zarr.json").write_text(text)
-        assert groups_above(str(tmp_path / "g" / "a"), StoreConfig(), None).groups == ()
+        assert (
+            groups_above(str(tmp_path / "g" / "a"), StoreConfig(), None, lambda groups: ()).groups
+            == ()
+        )
 
 
 @pytest.mark.parametrize(

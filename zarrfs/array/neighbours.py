@@ -19,10 +19,11 @@ from zarrfs.store.base import Store
 
 log = logging.getLogger(__name__)
 
+MOST_GROUPS = 8
+"""Groups above an array that are asked, the nearest first."""
 _MOST = 1 << 17
 """Elements of coordinates that are read."""
 _MOST_CHUNKS = 64
-_MOST_GROUPS = 4
 _MEMORY = 4 << 20
 """Bytes for the chunks of one array."""
 
@@ -60,7 +61,7 @@ def read_neighbours(
     """
     found: dict[str, Neighbour] = {}
     groups = [group]
-    while groups[-1] and len(groups) < _MOST_GROUPS:
+    while groups[-1] and len(groups) < MOST_GROUPS:
         groups.append(groups[-1].rpartition("/")[0])
     for name in filter(bounds.is_name, names):
         for path in (join(place, name) for place in groups):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from zarrfs.array.groups_above import Groups, GroupsAbove
+from zarrfs.array.groups_above import GroupsAbove, NamesBeside, nothing_above
 from zarrfs.format.metadata.kept import UseConsolidated
 
 
@@ -72,6 +72,4 @@ class FileSystemConfig(NamedTuple):
     spill: str | None = None
     views: tuple[str, ...] = ("npy",)
     attribute_seconds: float = 60.0
-    groups_above: Callable[[Callable[[Groups], Sequence[str]]], GroupsAbove] = lambda names: (
-        GroupsAbove()
-    )
+    groups_above: Callable[[NamesBeside], GroupsAbove] = nothing_above

@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
 from zarrfs.array.assumed_metadata import assume_metadata
-from zarrfs.array.groups_above import GroupsAbove, groups_above
+from zarrfs.array.groups_above import groups_above, nothing_above
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.neighbours import read_neighbours
 from zarrfs.array.node_readers import Node, join
@@ -29,7 +30,7 @@ from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
-from zarrfs.views.facts.around import around, names_beside
+from zarrfs.views.facts.around import around, read_outside
 from zarrfs.views.facts.facts import Around
 
 _NAMES_IN_HINT = 4
@@ -178,19 +179,13 @@ def facts_around(source: str, store: Store, node: Node, options: SourceOptions) 
     metadata = node.metadata
     if not isinstance(metadata, ArrayMetadata):
         return Around()
-    above = GroupsAbove()
+    search = nothing_above
     if store.traits.near or not node.path:
-        above = groups_above(
-            *(source, options.store_config(), options.zarr_format),
-            lambda groups: () if node.path else names_beside(metadata, Around(groups)),
-        )
-    found = around(node.path, attributes, metadata, above.neighbours, above.groups)
-    if not node.path:
-        return found
+        search = partial(groups_above, source, options.store_config(), options.zarr_format)
     group = node.path.rpartition("/")[0]
-    names = names_beside(metadata, found)
-    beside = read_neighbours(store, hierarchy.reach, hierarchy.is_kept, group, names)
-    return around(node.path, attributes, metadata, beside, above.groups)
+    beside = partial(read_neighbours, store, hierarchy.reach, hierarchy.is_kept, group)
+    outside = read_outside(node.path, attributes, metadata, beside, search)
+    return around(node.path, attributes, metadata, outside.neighbours, outside.groups)
 
 
 def _members(store: Store, group: Node, options: SourceOptions) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from zarrfs.array.groups_above import Groups, GroupsAbove
+from zarrfs.array.groups_above import GroupsAbove, NamesBeside, nothing_above
 from zarrfs.array.making.resize import ResizeConfig
 from zarrfs.array.neighbours import Neighbour, Neighbours, read_neighbours
 from zarrfs.array.node_readers import Node, join
@@ -29,7 +29,7 @@ from zarrfs.store.base import Store, real_key
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
-from zarrfs.views.facts.around import around, names_beside
+from zarrfs.views.facts.around import around, read_outside
 from zarrfs.views.facts.facts import Around
 from zarrfs.views.headers.grouped import Wanted
 from zarrfs.views.headers.names import ARRAY, file_stem, node_name
@@ -77,7 +77,8 @@ class NodeOpener:
         # Threads that read files; few mounts have any to read.
         self._file_threads = LoaderPool(_FILE_THREADS)
         self._started_ns = time.time_ns()
-        self._groups_above: GroupsAbove | None = None
+        # Whether the source was found to be in no group.
+        self._is_outermost = False
         # The first name of each directory outside the store.
         self._linked: dict[str, str] = {}
         # The arrays beside others, and when they were read, of the clock `time.monotonic`.
@@ -180,13 +181,10 @@ class NodeOpener:
 
     def _around(self, path: str, metadata: ArrayMetadata) -> Callable[[], Around]:
         """Reads the arrays beside it that say what it means; groups are in memory."""
-        above = self._above_source(path, lambda groups: names_beside(metadata, Around(groups)))
-        found = partial(around, path, self._group, metadata, outside=above.groups)
-        beside = above.neighbours
-        if path:
-            names = names_beside(metadata, found(neighbours={}))
-            beside = self._beside(path.rpartition("/")[0], names)
-        return partial(found, neighbours=beside)
+        beside = partial(self._beside, path.rpartition("/")[0])
+        search = partial(self._search_above, path)
+        outside = read_outside(path, self._group, metadata, beside, search)
+        return partial(around, path, self._group, metadata, outside.neighbours, outside.groups)
 
     def _beside(self, group: str, names: Iterable[str]) -> Neighbours:
         """The arrays of these names in a group, which many arrays share."""
@@ -219,19 +217,17 @@ class NodeOpener:
         shape = metadata.shape if isinstance(metadata, ArrayMetadata) else None
         return shape == (None if one is None else one.metadata.shape)
 
-    def _above_source(self, path: str, names: Callable[[Groups], Sequence[str]]) -> GroupsAbove:
-        """The groups above the source, found once for all that lie in it.
+    def _search_above(self, path: str, names: NamesBeside) -> GroupsAbove:
+        """The groups above the source, of which an array in it asks.
 
         A remote store is asked only for an array that is the source itself. For others, the
         requests would not be worth it.
         """
-        if path and not self._store.traits.near:
-            return GroupsAbove()
-        if not path:
-            return self._config.groups_above(names)
-        if self._groups_above is None:
-            self._groups_above = self._config.groups_above(lambda groups: ())
-        return self._groups_above
+        if path and (self._is_outermost or not self._store.traits.near):
+            return nothing_above(names)
+        found = self._config.groups_above(names)
+        self._is_outermost = not found.groups
+        return found
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""

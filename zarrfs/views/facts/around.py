@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from zarrfs.array.neighbours import Neighbours
+from zarrfs.array.groups_above import Groups, GroupsAbove, NamesBeside
+from zarrfs.array.neighbours import MOST_GROUPS, Neighbour, Neighbours
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.facts.coordinates import coordinates_in
 from zarrfs.views.facts.facts import Around
 from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.facts.ome import ome_level
 
-_MOST_GROUPS = 8
 _MOST_AXES = 8
-
-Groups = Sequence[tuple[str, Mapping[str, Any]]]
-"""Groups above, the nearest first: the path of a node in the group, the attributes of the group."""
 
 
 def around(
@@ -35,12 +32,37 @@ def around(
     names = path.split("/") if path else []
     groups = [
         ("/".join(names[depth:]), attributes_of("/".join(names[:depth])))
-        for depth in range(len(names) - 1, max(-1, len(names) - 1 - _MOST_GROUPS), -1)
+        for depth in range(len(names) - 1, max(-1, len(names) - 1 - MOST_GROUPS), -1)
     ]
     groups += [(f"{inside}/{path}".rstrip("/"), attributes) for inside, attributes in outside]
+    del groups[MOST_GROUPS:]
     mapping = neighbours.get(grid_mapping(metadata.attributes))
     said = {} if mapping is None else mapping.metadata.attributes
     return Around(tuple(groups), said, coordinates_in(neighbours))
+
+
+def read_outside(
+    path: str,
+    attributes_of: Callable[[str], Mapping[str, Any]],
+    metadata: ArrayMetadata,
+    beside: Callable[[Sequence[str]], Neighbours],
+    search: Callable[[NamesBeside], GroupsAbove],
+) -> GroupsAbove:
+    """All that `around` takes beside the attributes of groups in the source.
+
+    beside : the arrays of the given names beside the array, or in the groups of the source above.
+    search : the same in the groups above the source.
+    """
+    found: dict[str, Neighbour] = {}
+
+    def names(groups: Groups) -> list[str]:
+        known = around(path, attributes_of, metadata, {}, groups)
+        wanted = names_beside(metadata, known)
+        found.update(beside(wanted) if path else {})
+        return [name for name in wanted if name not in found]
+
+    above = search(names)
+    return above._replace(neighbours={**above.neighbours, **found})
 
 
 def names_beside(metadata: ArrayMetadata, above: Around) -> list[str]:
