@@ -113,14 +113,6 @@ DEFLATE_LIBRARY = Private(
     "the package's own function decodes, and what it returns is copied",
     lambda _: _holds("deflate._deflate", b"libdeflate_gzip_decompress_ex"),
 )
-BLOSC_LIBRARY = Private(
-    "numcodecs.blosc",
-    "__file__",
-    "zarrfs.format.codecs.native",
-    "to decode Blosc without the checks that precede each call, and to learn how much was decoded",
-    "numcodecs' own function decodes",
-    lambda _: _holds("numcodecs.blosc", b"blosc_decompress_ctx"),
-)
 ZFPY_DECOMPRESS = Private(
     "zfpy",
     "_decompress",
@@ -137,6 +129,5 @@ PRIVATE = (
     FSSPEC_SESSION,
     FSSPEC_CAT_FILE,
     DEFLATE_LIBRARY,
-    BLOSC_LIBRARY,
     ZFPY_DECOMPRESS,
 )

@@ -12,9 +12,7 @@ from tests.fs.documents import CRC32C
 from tests.unit import test_chunk_decoder as batches
 from tests.unit.test_chunk_decoder import COUNT, FILL, SIZE, values
 from zarrfs.errors import DecodeError
-from zarrfs.format import chunk_layout
 from zarrfs.format.codec import SizeBound
-from zarrfs.format.codecs import blosc as blosc_module
 from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.crc32c import Crc32cCodec
@@ -81,18 +79,6 @@ def streams_of_zlib_are_long(monkeypatch):
     monkeypatch.setattr(blosc_streams, "_LONG", 1)
 
 
-@pytest.fixture(params=[True, False], ids=["library", "numcodecs"])
-def library(request, monkeypatch):
-    if request.param:
-        yield True
-        return
-    # A bound codec remembers whether there is a library, in this test and in later ones.
-    monkeypatch.setattr(blosc_module, "libblosc", lambda: None)
-    chunk_layout._bind_pipeline.cache_clear()
-    yield False
-    chunk_layout._bind_pipeline.cache_clear()
-
-
 @given(st.lists(st.sampled_from(sorted(DAMAGE)), min_size=COUNT, max_size=COUNT))
 def test_whatever_is_stored_comes_as_it_does_alone(names):
     stored = [DAMAGE[name](i) for i, name in enumerate(names)]
@@ -108,8 +94,7 @@ def test_whatever_is_stored_comes_as_it_does_alone(names):
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE))
-def test_with_and_without_the_library_it_is_the_same(library, name):
-    """The neighbours of a damaged chunk are whole."""
+def test_the_neighbours_of_a_damaged_chunk_are_whole(name):
     stored = [DAMAGE[name](i) if i == 3 else container(i) for i in range(COUNT)]
     for array in batches.arrays(stored, [document()]):
         found = batches.check(array)
@@ -150,7 +135,7 @@ def check_decoded(cname, shuffle, blocksize):
         assert bytes(out) == values(i).tobytes()
 
 
-def test_a_block_that_is_decoded_in_part_is_an_error(library):
+def test_a_block_that_is_decoded_in_part_is_an_error():
     """c-blosc says nothing but that it decoded less; the rest would be what was there before.
 
     It decodes 3 streams of 333 bytes to a block of 1000 bytes.

@@ -17,7 +17,6 @@ from zarrfs import foreign
 from zarrfs.foreign import PRIVATE, Private
 from zarrfs.format.codec import ChunkSpec, SizeBound
 from zarrfs.format.codecs import native
-from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.gzip import GzipCodec
 from zarrfs.format.codecs.zfp import ZfpCodec
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
@@ -190,26 +189,9 @@ def test_without_a_session_there_is_nothing_to_close():
 
 
 @pytest.mark.parametrize("error", [ImportError, OSError, AttributeError])
-def test_without_its_library_numcodecs_decodes_blosc(monkeypatch, error):
+def test_without_its_library_deflate_decodes_itself(monkeypatch, error):
     def nothing(_: str):
         raise error
-
-    data = bytes(range(250)) * 4
-    codec = BloscCodec("lz4", 5, "shuffle", typesize=4).bind(SizeBound(len(data), exact=True))
-    encoded = codec.encode(data)
-    native.libblosc.cache_clear()
-    with monkeypatch.context() as patch:
-        patch.setattr(importlib, "import_module", nothing)
-        assert native.libblosc() is None
-    assert bytes(codec.decode(encoded, None)) == data
-    native.libblosc.cache_clear()
-    assert native.libblosc() is not None
-    assert bytes(codec.decode(encoded, None)) == data
-
-
-def test_without_its_library_deflate_decodes_itself(monkeypatch):
-    def nothing(name: str):
-        raise ImportError(name)
 
     data = bytes(1000)
     codec = GzipCodec().bind(SizeBound(len(data), exact=True))

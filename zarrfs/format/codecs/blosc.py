@@ -18,7 +18,6 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
 from zarrfs.format.codecs.blosc_header import COMPRESSOR, find_blocks
-from zarrfs.format.codecs.native import address_of, libblosc, source_of
 from zarrfs.format.codecs.own_process import in_own_process
 
 
@@ -102,10 +101,6 @@ class BoundBlosc(BoundBytesBytes):
             out = np.empty(nbytes, np.uint8).data
         handled = data[2] >> COMPRESSOR in blosc_streams.HANDLED and blosc_streams.handles(data)
         if handled and blosc_streams.fill(data, out):
-            return out
-        if (library := libblosc()) is not None:
-            if not library.fills(source_of(data), address_of(out), nbytes):
-                raise DecodeError("Blosc: not a valid container")
             return out
         blosc_streams.check_splits(data)
         try:
