@@ -238,6 +238,20 @@ def write_sample(path, name, **keys):
         eccodes.codes_release(handle)
 
 
+NORMAL = np.random.default_rng(1).normal(size=496)
+
+
+def write_field(path, keys, values):
+    """A file of one message; a handle of it."""
+    handle = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+    eccodes.codes_set(handle, "bitsPerValue", 12)
+    for key, value in keys.items():
+        eccodes.codes_set(handle, key, value)
+    eccodes.codes_set_values(handle, values)
+    path.write_bytes(eccodes.codes_get_message(handle))
+    return handle
+
+
 def ordered(file, name, mode):
     """Append a message of which points lie in the order of a scanning mode; values and axes.
 
@@ -339,6 +353,33 @@ class TestGrib:
             for name, place in places.items() if known and not polar else ():
                 found = np.frombuffer(files.read(f"{at}/{name}/array.bin"))
                 assert np.allclose(found, place, atol=0.01)
+
+    @pytest.mark.parametrize("packing", ["grid_simple", "grid_ieee", "grid_ccsds"])
+    def test_a_point_of_9999_is_not_missing(self, packing, tmp_path, open_direct):
+        """ecCodes gives that number for missing points, unless it is told another."""
+        values = 9000 + np.arange(496.0) * 4
+        keys = {"packingType": packing, "missingValue": 1e30, "bitmapPresent": 1}
+        values[[3, 8]] = 9999, 1e30
+        write_field(tmp_path / "a.grib", keys, values)
+        files = open_direct(tmp_path / "a.grib")
+        found = np.frombuffer(files.read("0/t/array.bin"))
+        assert np.allclose(found, np.where(values == 1e30, np.nan, values), atol=1, equal_nan=True)
+
+    def test_points_that_are_missing_without_a_bitmap(self, tmp_path, open_direct):
+        """Complex packing has numbers of its own for them."""
+        keys = {"packingType": "grid_complex", "bitsPerValue": 4}
+        handle = write_field(tmp_path / "a.grib", keys, NORMAL)
+        before = eccodes.codes_get_array(handle, "values")
+        eccodes.codes_set(handle, "missingValueManagementUsed", 1)
+        message = eccodes.codes_get_message(handle)
+        (tmp_path / "a.grib").write_bytes(message)
+        handle = eccodes.codes_new_from_message(message)
+        assert not eccodes.codes_get(handle, "bitmapPresent")
+        missing = eccodes.codes_get_array(handle, "values") == 9999
+        assert missing.any()
+        assert not missing.all()
+        found = np.frombuffer(open_direct(tmp_path / "a.grib").read("0/t/array.bin"))
+        assert np.array_equal(found, np.where(missing, np.nan, before), equal_nan=True)
 
     def test_fields_that_share_a_message(self, tmp_path, open_direct):
         parts = []

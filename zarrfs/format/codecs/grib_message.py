@@ -36,12 +36,13 @@ def _values(key: str, elements: int, message: bytes) -> np.ndarray[Any, Any]:
         points = eccodes.codes_get_size(handle, key)
         if points != elements:
             raise ValueError(f"grib: has {points} points, expected {elements}")
+        if key == "values":
+            # Without this, missing points are 9999, which other points may be, too.
+            eccodes.codes_set(handle, "missingValue", np.nan)
         values = np.asarray(eccodes.codes_get_array(handle, key))
         if values.size != elements:
             raise ValueError(f"grib: has {values.size} elements, expected {elements}")
         if key == "values":
-            if eccodes.codes_get_long(handle, "bitmapPresent"):
-                values[values == eccodes.codes_get_double(handle, "missingValue")] = np.nan
             _unwind(handle, values)
         return values
     finally:
