@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -322,6 +323,13 @@ def arrays(file, folder):
     data = RANDOM.integers(0, 99, (5, 2, 3)).astype("i4")
     file.create_dataset("x", (5,), kind)[...] = data
     file.create_dataset("chunked", (5,), kind, chunks=(2,), compression="gzip")[...] = data
+    array = h5py.h5t.array_create(h5py.h5t.STD_I32LE, (2, 3))
+    fill = np.arange(6, dtype="i4")
+    for name, made in {"filled": plist(), "chunks_filled": plist((2,))}.items():
+        # h5py has no function for the fill value of such elements.
+        set_fill_value = ctypes.CDLL(h5py.h5p.__file__).H5Pset_fill_value
+        set_fill_value(*(ctypes.c_int64(one.id) for one in (made, array)), fill.ctypes)
+        low(file, name, (5,), array, made)
 
 
 @written
@@ -391,6 +399,7 @@ def attributes(file, folder):
     file["x"].attrs["texts"] = ["a", "b"]
     file["x"].attrs["reference"] = file["x"].ref
     file["x"].attrs["nothing"] = h5py.Empty("f4")
+    file["x"].attrs["long_double"] = np.longdouble(1.5)
 
 
 # --- what is not served ---------------------------------------------------------

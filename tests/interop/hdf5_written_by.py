@@ -93,11 +93,16 @@ def concurrent_readers(file, folder):
 
 @written
 def many_chunks(file, folder):
-    for name, most in {"fixed": None, "extensible": (None, 50), "tree": (None, None)}.items():
+    indexes = {"fixed": None, "extensible": (None, 50), "tree": (None, None), "wide": (3000, None)}
+    for name, most in indexes.items():
         options = {"chunks": (1, 50), "maxshape": most, "compression": "gzip"}
         made = file.create_dataset(name, (3000, 50), "u1", **options)
         made[:60] = 1
         made[2900:] = RANDOM.integers(0, 255, (100, 50))
+    for axis in range(3):
+        most = tuple(None if axis == other else 9 for other in range(3))
+        made = file.create_dataset(f"axis{axis}", (7, 5, 4), "i2", chunks=(3, 2, 1), maxshape=most)
+        made[...] = RANDOM.integers(0, 999, (7, 5, 4))
 
 
 @written
@@ -122,12 +127,23 @@ def small_floats(file, folder):
     low(file, "brain", (4, 6), brain, plist(), NUMBERS.astype("f4"))
 
 
-@written
+@noted(**{"l\ufffdnk": "a name that is not UTF-8"})
 def odd_names(file, folder):
     for name in ("a b", "a.b", "ü", "x" * 200, "tab\there", "*?[", "c", "chunks", "array.bin"):
         file[f"g/{name}"] = NUMBERS
     for number in range(200):
         file[f"many/{number}"] = number
+    made = plist()
+    made.set_layout(h5py.h5d.COMPACT)
+    for name, how in {"gr\xf6\xdfe": plist(), "l\xe4nge": made}.items():
+        latin = name.encode("latin-1")
+        space = h5py.h5s.create_simple((4, 6))
+        h5py.h5d.create(file.id, latin, h5py.h5t.STD_I32LE, space, how).write(
+            h5py.h5s.ALL, h5py.h5s.ALL, NUMBERS
+        )
+    file.id.links.create_soft(b"l\xe4nk", b"/many/1")
+    number = h5py.h5s.create(h5py.h5s.SCALAR)
+    h5py.h5a.create(file.id, b"\xe4", h5py.h5t.STD_I32LE, number).write(np.array(1, "i4"))
 
 
 OPTIONS |= {

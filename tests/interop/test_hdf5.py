@@ -30,7 +30,7 @@ def datasets(file):
 
     def visit(group, at, above):
         for name in group:
-            path = f"{at}{name}"
+            path = f"{at}{name if isinstance(name, str) else name.decode(errors='replace')}"
             try:
                 thing = group[name]
             except (KeyError, OSError, RuntimeError):
@@ -109,6 +109,29 @@ def test_links_lead_nowhere_else(name, tmp_path, open_direct):
     assert outside
     for dataset in outside:
         assert files.names(dataset) == ["zarr.json", "zarrfs-note.txt"]
+
+
+def test_paths_of_raw_data_begin_at_the_folder_of_the_dataset_that_is_read(tmp_path, open_direct):
+    """Not at that of a file which a virtual dataset is made of: HDF5 does it so."""
+    folder = tmp_path / "folder"
+    (folder / "below").mkdir(parents=True)
+    for size in (2, 2000):
+        (tmp_path / f"secret{size}").write_bytes(bytes(8 * size))
+        (folder / f"raw{size}").symlink_to(tmp_path / f"secret{size}")
+        (folder / f"below/raw{size}").write_bytes(np.arange(2 * size, dtype="i4").tobytes())
+        with h5py.File(folder / f"below/{size}.h5", "w") as file:
+            raw = [(f"raw{size}", 0, 8 * size)]
+            file.create_dataset("x", (2, size), "i4", external=raw)
+        with h5py.File(folder / "a.h5", "a") as file:
+            file[f"link{size}"] = h5py.ExternalLink(f"below/{size}.h5", "/x")
+            layout = h5py.VirtualLayout((2, size), "i4")
+            layout[...] = h5py.VirtualSource(f"below/{size}.h5", "x", (2, size))
+            file.create_virtual_dataset(f"virtual{size}", layout)
+    files = open_direct(folder / "a.h5")
+    for size in (2, 2000):
+        raw = (folder / f"below/raw{size}").read_bytes()
+        assert files.read(f"link{size}/array.bin") == raw
+        assert "not below" in files.read(f"virtual{size}/zarrfs-note.txt").decode()
 
 
 @pytest.mark.mount
@@ -206,6 +229,7 @@ def test_fill_values_and_attributes(tmp_path):
         assert array.attributes["long"] == "x" * 5000
         assert array.attributes["list"] == [0.0, 1.0, 2.0, 3.0]
         assert array.attributes["texts"] == ["a", "b"]
+        assert array.attributes["long_double"] == "1.5"
         assert array.dimension_names == ("phony_dim_0", "phony_dim_1")
     path = write("partly_written", tmp_path / "other")
     with zarrfs.open_array(str(path), path="ints") as array:

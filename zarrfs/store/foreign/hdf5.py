@@ -16,7 +16,7 @@ from zarrfs.errors import reason_of
 from zarrfs.store.foreign import hdf5_boxes
 from zarrfs.store.foreign.found import Found
 from zarrfs.store.foreign.hdf5_dataset import Names, address, other_files, translate
-from zarrfs.store.foreign.hdf5_types import NotServedError, attributes
+from zarrfs.store.foreign.hdf5_types import NotServedError, attributes, decoded
 
 _MOST_NODES = 100_000
 _MOST_REFERENCES = 1_000_000
@@ -54,8 +54,9 @@ class _Walk:
         self._found = Found()
         self._nodes = 0
         self._room = _MOST_REFERENCES
-        # Datasets, by place, of which all sources are known to lie below the folder.
-        self._checked: set[tuple[str, str]] = set()
+        # Datasets, by place and the folder of raw data, of which all sources are known to lie
+        # below the folder.
+        self._checked: set[tuple[str, str, str]] = set()
         self._scales: Names = {}
         # Addresses of all datasets that are served or noted.
         self._seen: set[int] = set()
@@ -71,7 +72,7 @@ class _Walk:
 
         def visit(name: str, thing: Any) -> None:
             if isinstance(thing, self._h5py.Dataset) and address(thing)[1] not in self._seen:
-                self._found.note(name, "it was left out for a reason that is not known")
+                self._found.note(decoded(name), "it was left out for a reason that is not known")
 
         root.visititems(visit)
 
@@ -86,7 +87,7 @@ class _Walk:
             self._nodes += 1
             if self._nodes > _MOST_NODES:
                 raise ValueError(f"it has more than {_MOST_NODES} groups and datasets")
-            below = self._found.name_for(at, name)
+            below = self._found.name_for(at, decoded(name))
             try:
                 where, thing = self._step(path, group, name, 0)
                 self._node(where, thing, below, (*above, address(group)))
@@ -113,7 +114,7 @@ class _Walk:
         elif isinstance(thing, self._h5py.Dataset):
             if path == self._path:
                 self._seen.add(address(thing)[1])
-            self._check(path, thing, 0)
+            self._check(path, thing, 0, os.path.dirname(path))
             made = translate(thing, path, self._room, self._scales)
             self._room -= len(made.chunks)
             self._found.document(at, made.document)
@@ -125,10 +126,14 @@ class _Walk:
 
     # --- links ------------------------------------------------------------------
 
-    def _step(self, path: str, group: Any, name: str, links: int) -> tuple[str, Any]:
+    def _step(self, path: str, group: Any, name: str | bytes, links: int) -> tuple[str, Any]:
         """The object that ``name`` in a group leads to, and the path of its file."""
         if links > _MOST_LINKS:
             raise NotServedError("its links lead to each other")
+        if isinstance(name, bytes):
+            if group.id.links.get_info(name).type != self._h5py.h5l.TYPE_HARD:
+                raise NotServedError("it is a link with a name that is not UTF-8")
+            return path, group[name]
         link = group.get(name, getlink=True)
         if isinstance(link, self._h5py.SoftLink):
             return self._follow(path, group, link.path, links + 1, "a soft link")
@@ -178,30 +183,34 @@ class _Walk:
             self._files[path] = self._h5py.File(path, "r")
         return self._files[path]
 
-    def _check(self, path: str, dataset: Any, depth: int) -> None:
-        """Check that all data of the dataset are there, below the folder."""
-        if (path, dataset.name) in self._checked:
+    def _check(self, path: str, dataset: Any, depth: int, raw: str) -> None:
+        """Check that all data of the dataset are there, below the folder.
+
+        raw : the folder where paths of raw data begin: that of the dataset which is read.
+        """
+        checked = path, dataset.name, raw
+        if checked in self._checked:
             return
         if depth > _MOST_LINKS:
             raise NotServedError("it is made of datasets that are made of others, and so on")
-        self._checked.add((path, dataset.name))
+        self._checked.add(checked)
         try:
-            for place, name in self._sources(dataset, path):
+            for place, name in self._sources(dataset, path, raw):
                 other = self._other(place, "made of other data, by a link")
                 if name is not None:
                     root = self._file(other)["/"]
                     where, source = self._follow(other, root, name, 0, f"made of {other}: a link")
                     if not isinstance(source, self._h5py.Dataset):
                         raise NotServedError(f"it is made of {name}, which is not a dataset")
-                    self._check(where, source, depth + 1)
+                    self._check(where, source, depth + 1, raw)
         except BaseException:
-            self._checked.discard((path, dataset.name))
+            self._checked.discard(checked)
             raise
 
     @staticmethod
-    def _sources(dataset: Any, path: str) -> Iterator[tuple[str, str | None]]:
+    def _sources(dataset: Any, path: str, raw: str) -> Iterator[tuple[str, str | None]]:
         seen = set()
-        for source in other_files(dataset, path):
+        for source in other_files(dataset, path, raw):
             if source not in seen:
                 seen.add(source)
                 yield source

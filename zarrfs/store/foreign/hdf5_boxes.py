@@ -50,7 +50,13 @@ def _dtype(value: Any) -> np.dtype[Any]:
 def decode(parameters: dict[str, Any], data: bytes) -> bytes:
     """The bytes of the chunk ``index`` of a dataset. Raises ValueError and OSError."""
     box, index = parameters["box"], parameters["index"]
-    return read(_file(parameters["file"])[box["dataset"]], box, index)
+    name = box["dataset"].encode("utf-8", "surrogateescape")
+    return read(_file(parameters["file"])[name], box, index)
+
+
+def encoded(name: str | bytes) -> str:
+    """The name of a dataset for `decode`, whatever its bytes."""
+    return name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
 
 
 def _file(path: str) -> Any:

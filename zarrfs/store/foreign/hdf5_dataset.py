@@ -21,6 +21,7 @@ from zarrfs.store.foreign.hdf5_types import (
     NotServedError,
     attributes,
     data_type,
+    decoded,
     fill_value,
     is_text,
     packed,
@@ -121,7 +122,9 @@ def translate(dataset: Any, path: str, room: int, scales: Names) -> Translated:
         if codecs is not None and not chunks:
             found = _pieces(dataset, base)
     in_order = base.names is None or base == packed(base)
-    by_reference = found is not None and codecs is not None and in_order
+    # h5py has no function for the fill value of arrays.
+    filled = inner and plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+    by_reference = found is not None and codecs is not None and in_order and not filled
     if chunks is None:
         chunks = (min(shape[0], _TEXTS), *(1,) * (len(shape) - 1)) if text and shape else None
         chunks = chunks or _rows(shape, base.itemsize)
@@ -133,7 +136,7 @@ def translate(dataset: Any, path: str, room: int, scales: Names) -> Translated:
     to_bytes = {"name": "bytes", "configuration": {"endian": endian}}
     document["codecs"] = [{"name": "vlen-utf8"}] if text else [to_bytes]
     box = {
-        "dataset": dataset.name,
+        "dataset": hdf5_boxes.encoded(dataset.name),
         "shape": list(shape),
         "chunks": list(chunks),
         "axes": len(dataset.shape),
@@ -185,6 +188,10 @@ def _inlined(
         box["dtype"] is not None
         and math.prod(box["shape"]) * dataset.dtype.itemsize > 64 * _INLINED
     ):
+        return {}, box
+    plist = dataset.id.get_create_plist()
+    if plist.get_external_count() or plist.get_layout() == import_module("h5py").h5d.VIRTUAL:
+        # Paths may begin at the working directory, which may be that of another file here.
         return {}, box
     try:
         data = hdf5_boxes.read(dataset, box, [0] * len(counts))
@@ -280,6 +287,9 @@ def _stored(
 
     by_hdf5: list[bool] = []
     dataset.id.chunk_iter(add)
+    if dataset.maxshape[0] is not None and dataset.maxshape.count(None) == 1:
+        # HDF5 (2.0 too) tells wrong places of chunks if one axis is unlimited, and not the first.
+        by_hdf5.append(True)
     if wrong:
         raise NotServedError(wrong[0])
     return None if by_hdf5 else found
@@ -336,10 +346,10 @@ def _dimension_names(dataset: Any, rank: int, known: Names) -> list[str | None]:
                 scale = scales[0]
                 # HDF5 searches the whole file for the name of an object that a reference leads to.
                 if (place := address(scale)) not in known:
-                    known[place] = scale.name[1:]
+                    known[place] = decoded(scale.name)[1:]
                 names.append(known[place])
             elif h5py.h5ds.is_scale(dataset.id):
-                names.append(dataset.name[1:])
+                names.append(decoded(dataset.name)[1:])
             else:
                 names.append(f"phony_dim_{axis}")
         except (OSError, RuntimeError, TypeError, ValueError, KeyError, AttributeError):
@@ -347,8 +357,10 @@ def _dimension_names(dataset: Any, rank: int, known: Names) -> list[str | None]:
     return names + [None] * (rank - len(names))
 
 
-def other_files(dataset: Any, path: str) -> Iterator[tuple[str, str | None]]:
+def other_files(dataset: Any, path: str, folder: str) -> Iterator[tuple[str, str | None]]:
     """All other places that hold data of the dataset of the file at ``path``.
+
+    folder : where paths of raw data begin.
 
     Each is the path of a file of raw bytes, or that of an HDF5 file and a dataset in it. Raises
     NotServedError.
@@ -359,7 +371,7 @@ def other_files(dataset: Any, path: str) -> Iterator[tuple[str, str | None]]:
     left = dataset.size * dataset.dtype.itemsize if plist.get_external_count() else 0
     for number in range(plist.get_external_count()):
         name, offset, size = plist.get_external(number)
-        raw = os.path.join(directory, os.fsdecode(name))
+        raw = os.path.join(folder, os.fsdecode(name))
         yield raw, None
         needed = min(size, left)
         # HDF5 reads zeros behind the end of such a file.

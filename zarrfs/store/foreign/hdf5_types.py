@@ -23,6 +23,11 @@ class NotServedError(ValueError):
     """The reason why a dataset or link of a file is not served."""
 
 
+def decoded(name: str | bytes) -> str:
+    """A name; h5py gives those that are not UTF-8 as bytes."""
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")
+
+
 def is_text(dtype: Dtype) -> bool:
     """Whether elements are strings of variable length. Raises NotServedError for other objects."""
     if dtype.kind != "O":
@@ -99,9 +104,9 @@ def attributes(thing: Any) -> dict[str, Any]:
             continue
         try:
             value = _plain(thing.attrs[name])
-        except (OSError, TypeError, ValueError, KeyError):
+        except (OSError, RuntimeError, TypeError, ValueError, KeyError):
             value = "(this attribute has a type that cannot be read)"
-        found[str(name)] = value
+        found[decoded(name)] = value
     return found
 
 
@@ -116,7 +121,8 @@ def _plain(value: Any) -> Any:
         if value.dtype.kind == "S":
             value = np.char.decode(np.asarray(value, "S"), "utf-8", "replace")
         if value.size == 1 and value.dtype.names is None:
-            return _plain(value.reshape(-1)[0].item() if value.dtype.kind != "O" else value.item())
+            one = value.item()
+            return str(one) if isinstance(one, np.generic) else _plain(one)
         if value.dtype.kind in "biufUO" and value.dtype.names is None:
             return _plain(value.tolist())
         return str(value)
