@@ -416,7 +416,7 @@ class TestNested:
         assert store.count("ranges", "get") == 0
 
     def test_a_bomb_for_an_inner_shard(self):
-        halves = [gzip.compress(bytes(64 << 20), 9), gzip.compress(shard([data(5)] * 4))]
+        halves = [gzip.compress(bytes(8 << 20), 9), gzip.compress(shard([data(5)] * 4))]
         array, _ = make(shard(halves), self.AROUND)
         found = every(array)
         assert all("more than" in found.pop(i) for i in range(4))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product, repeat
+from itertools import product, repeat
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
@@ -267,7 +268,15 @@ class Block:
             return shard
 
         for axis, runs in enumerate(self.runs):
-            yield [list(members) for _, members in groupby(runs, shard_along(axis))]
+            shard = shard_along(axis)
+            most = len(runs) if layout.members is None else layout.members[axis]
+            units, start = list[Sequence[Run]](), 0
+            while start < len(runs):
+                end = min(start + most, len(runs))
+                stop = bisect_right(runs, shard(runs[start]), start, end, key=shard)
+                units.append(runs[start:stop])
+                start = stop
+            yield units
 
     def _cut(self, most: int) -> Iterator[Block]:
         """Cut along the slowest axes first."""
@@ -309,12 +318,15 @@ def _span(alike: Sequence[Run]) -> _Span:
     return _Span(chunk, source, place, (len(alike), target.stop - target.start))
 
 
-def ranges(runs: Sequence[Run]) -> tuple[RunRange, ...]:
-    """Runs along one axis in compact form; see `expanded`."""
+def ranges(runs: Sequence[Run], origin: int = 0) -> tuple[RunRange, ...]:
+    """Runs along one axis in compact form, with places that count from ``origin``.
+
+    See `expanded`.
+    """
     found = []
     for strip in _alike(runs):
         (chunk, source, target) = strip[0]
-        ends = (source.start, source.stop), (target.start, target.stop)
+        ends = (source.start, source.stop), (target.start - origin, target.stop - origin)
         found.append(RunRange(chunk, *ends, len(strip)))
     return tuple(found)
 
@@ -327,5 +339,6 @@ def expanded(short: Sequence[RunRange]) -> list[Run]:
         starts, stops = (range(at, at + count * step, step) for at in (start, stop))
         targets = map(slice, starts, stops)
         numbers = range(chunk, chunk + count)
-        runs += map(Run._make, zip(numbers, repeat(slice(*source)), targets))
+        # Faster than `Run._make`, which is a function in Python.
+        runs += map(tuple.__new__, repeat(Run), zip(numbers, repeat(slice(*source)), targets))
     return runs

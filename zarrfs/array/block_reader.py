@@ -26,7 +26,7 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.format.copying import copy_elements
-from zarrfs.format.pipeline import ChunkCodec
+from zarrfs.format.pipeline import ChunkCodec, bytes_decoder
 from zarrfs.store.base import Generation
 
 # From so many chunks on, a listing of the store costs less than to ask for each of them, if at most
@@ -35,6 +35,9 @@ _MANY = 256
 _SPARSE = 8
 # A thread keeps the memory that it decodes into, up to this size.
 _KEPT = 8 << 20
+# Bytes of a chunk up to which it is copied together with its neighbours, even if it has to be
+# brought to them first.
+_SHORT = 4 << 10
 
 
 class BlockRead(NamedTuple):
@@ -156,6 +159,7 @@ class _PatchReader:
         self._codec = array.decoder.as_stored
         self._carrier = carrier
         self._coming = coming
+        self._decode = bytes_decoder(() if self._codec is None else self._codec.bytes_bytes)
         self.generations: list[Generation | None] = []
 
     def read(self, patch: Patch) -> ChunkError | None:
@@ -169,30 +173,29 @@ class _PatchReader:
         stored_as = codec.as_stored
         assert stored_as is not None
         size, count, targets = stored_as.size, patch.chunks, patch.targets
-        whole = all(map(_is_whole, patch.source, codec.spec.shape))
-        in_place = codec.fills and whole and targets.flags.c_contiguous
-        in_place = in_place and targets.dtype == self._carrier
-        memory: memoryview | None = None
-        if in_place:
-            memory = targets.reshape(-1).view(np.uint8).data
-        elif not stored_as.verbatim:
+        place = self._place(codec, patch)
+        memory = place
+        if place is None and (size <= _SHORT or not stored_as.verbatim):
             memory = scratch(count * size)
         pieces: list[Chunk] = []
         decoded: list[int] = []
-        for number in range(count):
-            stored = next(self._coming)
+        decode, generations = self._decode, self.generations
+        for number, stored in zip(range(count), self._coming, strict=False):
             slot = memory and memory[number * size : (number + 1) * size]
             data: Buffer | None = None
             if isinstance(stored, StoredChunk):
                 try:
-                    data = codec.stored_bytes(stored.data, slot)
+                    data = decode(stored.data, slot)
                 except Exception:  # noqa: BLE001 - `ChunkDecoder.decode` says what is wrong
                     data = None
-            self.generations.append(stored.generation)
+            generations.append(stored.generation)
+            if data is not None and data is not slot and len(data) == size <= _SHORT and slot:
+                slot[:] = data
+                data = slot
             if data is not None and data is slot:
                 decoded.append(number)
                 continue
-            if data is None:
+            if data is None or len(data) != size:
                 result = self._decoder.decode(stored, None)
                 if result.chunk is None:
                     return result.error
@@ -201,7 +204,7 @@ class _PatchReader:
                 chunk = codec.stored_elements(data)
             pieces = pieces or list(patch.pieces())
             self._copy(chunk[patch.source], pieces[number])
-        if memory is None or in_place:
+        if memory is None or memory is place:
             return None
         if len(decoded) == count:
             chunks = codec.stored_elements(memory, patch.counts)
@@ -212,6 +215,15 @@ class _PatchReader:
             chunk = codec.stored_elements(memory[number * size : (number + 1) * size])
             self._copy(chunk[patch.source], pieces[number])
         return None
+
+    def _place(self, codec: ChunkCodec, patch: Patch) -> memoryview | None:
+        """The memory that chunks are decoded into if that is their place; else None."""
+        targets = patch.targets
+        whole = all(map(_is_whole, patch.source, codec.spec.shape))
+        if not (codec.fills and whole and targets.flags.c_contiguous):
+            return None
+        same = targets.dtype == self._carrier
+        return targets.reshape(-1).view(np.uint8).data if same else None
 
     def _read_chunk(self, patch: Patch) -> ChunkError | None:
         (target,) = patch.pieces()

@@ -190,11 +190,11 @@ class StoredChunks:
             found = None
         if found is not None:
             encoded, generation = found
-            for number, index in enumerate(by_local.values()):
-                if (data := encoded.data(number)) is None:
+            for index, data in zip(by_local.values(), encoded.chunks(), strict=True):
+                if data is None:
                     yield self.missing(key, index, generation)
                 else:
-                    yield StoredChunk(index, key, data, generation, inner=True)
+                    yield StoredChunk(index, key, data, generation, True)
             return
         for local, index in by_local.items():
             if local in chunks:

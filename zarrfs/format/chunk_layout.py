@@ -41,6 +41,12 @@ class ShardLevel(NamedTuple):
         """Position of the inner chunk ``index`` (array's axis order) in the shard index."""
         return tuple([index[axis] for axis in self.axis_order])
 
+    def entries(self, indices: Sequence[Index]) -> Sequence[Index]:
+        """As `entry`, for several inner chunks."""
+        if self.axis_order == tuple(range(len(self.axis_order))):
+            return indices
+        return list(map(self.entry, indices))
+
 
 @lru_cache(maxsize=256)
 def _bind_index(level: ShardLevel, shard_shape: Shape) -> IndexCodec:

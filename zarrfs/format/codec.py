@@ -11,7 +11,7 @@ raises `zarrfs.errors.DecodeError`. It takes no more memory than the limits that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -23,6 +23,9 @@ from zarrfs.format.data_type import DataType
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Chunk: TypeAlias = NDArray[Any]
 Configuration: TypeAlias = Mapping[str, Any]
+
+# Bytes of headers and of flushed blocks that a compressed stream may have, by its length.
+_LEAST_OVERHEAD, _MOST_OVERHEAD = 1 << 12, 1 << 16
 
 
 class ChunkSpec(NamedTuple):
@@ -79,7 +82,9 @@ class SizeBound(NamedTuple):
         row may make twice as much: k of them could otherwise make 2ᵏ times as much.
         """
         more = self.maximum if self.exact else self.maximum // 64
-        return SizeBound(self.maximum + more + (1 << 16), exact=False)
+        # Memory is reserved for so many bytes, also for each of a million chunks of one element.
+        more += min(_MOST_OVERHEAD, _LEAST_OVERHEAD + 64 * self.maximum)
+        return SizeBound(self.maximum + more, exact=False)
 
 
 class BoundArrayArray(Protocol):
@@ -151,12 +156,15 @@ class EncodedBatch(NamedTuple):
     pieces: Sequence[Buffer]
     parts: Sequence[tuple[int, int, int] | None]
 
-    def data(self, chunk: int) -> Buffer | None:
-        """The bytes of one chunk; None if it is not stored."""
-        if (part := self.parts[chunk]) is None:
-            return None
-        number, start, stop = part
-        return memoryview(self.pieces[number])[start:stop]
+    def chunks(self) -> Iterator[Buffer | None]:
+        """The bytes of each chunk; None if it is not stored."""
+        pieces = [memoryview(piece) for piece in self.pieces]
+        for part in self.parts:
+            if part is None:
+                yield None
+            else:
+                number, start, stop = part
+                yield pieces[number][start:stop]
 
 
 class EncodedPart(NamedTuple):

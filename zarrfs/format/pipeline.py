@@ -6,12 +6,12 @@ codecs, one array -> bytes codec, any number of bytes -> bytes codecs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec import (
     ArrayArrayCodec,
@@ -154,6 +154,13 @@ def decode_bytes(
     return data
 
 
+def bytes_decoder(
+    codecs: Sequence[BoundBytesBytes],
+) -> Callable[[Buffer, memoryview | None], Buffer]:
+    """`decode_bytes` with these codecs, with as few calls as possible."""
+    return codecs[0].decode if len(codecs) == 1 else partial(decode_bytes, codecs)
+
+
 def encode_bytes(codecs: Sequence[BoundBytesBytes], data: Buffer) -> Buffer:
     """Encode with bytes -> bytes codecs, first to last."""
     for codec in codecs:
@@ -226,28 +233,13 @@ class ChunkCodec(NamedTuple):
             copy_elements(chunk, out)
         return out
 
-    def stored_bytes(self, data: Buffer, memory: memoryview | None) -> Buffer:
-        """The elements of a chunk in the byte order and the order in which they are stored.
+    def stored_elements(self, data: Buffer, counts: Shape = ()) -> Chunk:
+        """A chunk, or several of them that lie side by side, of elements as they are stored.
 
         Only if ``as_stored`` is set. Copying such elements to their places costs as much as copying
         a chunk that was brought into order before.
 
-        memory : writable memory of the stored elements' size; the result is this, or a view of
-            ``data``, or other memory.
-
-        Raises DecodeError.
-        """
-        assert self.as_stored is not None
-        if self.bytes_bytes:
-            data = decode_bytes(self.bytes_bytes, data, memory)
-        if len(data) != self.as_stored.size:
-            raise DecodeError(f"decodes to {len(data)} bytes, expected {self.as_stored.size}")
-        return data
-
-    def stored_elements(self, data: Buffer, counts: Shape = ()) -> Chunk:
-        """The chunk that `stored_bytes` returned, or several of them that lie side by side.
-
-        data : their bytes, one chunk after the other.
+        data : what ``bytes_bytes`` decode to, one chunk after the other.
         counts : of chunks along each axis; the result has the shape ``(*counts, *chunk)``.
         """
         stored = self.as_stored

@@ -54,7 +54,7 @@ class ReadBlock:
         if offset is None:
             return None
         place = Place(offset, part.dtype.str, part.shape, part.strides)
-        runs = tuple([ranges(along) for along in self.block.moved(part).runs])
+        runs = tuple([ranges(along, along[0].target.start) for along in self.block.runs])
         array = self.array
         values = (array.name, runs, place, self.block.carrier.str, self.seen)
         return Packed(values)

@@ -7,16 +7,20 @@ import threading
 import numpy as np
 import pytest
 import zarr
-from zarr.codecs import BloscCodec, ZstdCodec
+from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 
+from tests.fs.arrays import open_array
 from tests.fs.call_count import CallCount
 from tests.fs.loop import Loop
 from tests.fs.mounted import Mounted
 from tests.fs.writable import Writable
 from zarrfs import locks
+from zarrfs.array.block import Block
+from zarrfs.array.block_reader import read_block
 from zarrfs.cache.write.due_objects import DueObjects
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.local.local import LocalStore
+from zarrfs.views.elements.window import Window, boxes
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -85,6 +89,34 @@ def test_a_small_read_of_a_chunk_that_is_not_in_memory(
         file.close()
     finally:
         mount.close()
+
+
+@pytest.mark.parametrize(
+    ("codec", "most"),
+    [(None, 6), (Crc32cCodec(), 7), (ZstdCodec(), 8), (GzipCodec(), 8), (BloscCodec(), 9)],
+    ids=["uncompressed", "crc32c", "zstd", "gzip", "blosc"],
+)
+def test_a_scan_of_chunks_of_one_element_in_shards(count, tmp_path, codec, most):
+    """Each call for a chunk costs as much as copying some KiB."""
+    chunks = 4096
+    array = zarr.create_array(
+        tmp_path / "a", shape=(chunks,), dtype="u2", chunks=(1,), shards=(chunks // 2,),
+        filters=None, compressors=codec,
+    )  # fmt: skip
+    values = np.random.default_rng(0).integers(1, 999, chunks, np.uint16)
+    array[...] = values
+    opened = open_array(LocalStore(tmp_path / "a"))
+    target = np.zeros(chunks, "<u2")
+    window = Window.whole(opened.layout.read)
+    (box,) = boxes(window.shape, 0, chunks)
+    block = Block(tuple(window.runs(box)), target, target.dtype)
+    thread = threading.Thread(target=read_block, args=(opened, block))
+    count.begin()
+    thread.start()
+    thread.join()
+    count.end()
+    assert target.tobytes() == values.tobytes()
+    assert 4 * chunks < count.total <= most * chunks, count.report()
 
 
 def test_a_slab_of_shards_that_is_handed_over(own_loop, count, tmp_path, monkeypatch):

@@ -173,8 +173,7 @@ class ShardReader:
         part, generation = shard or self._shards.find(key, shard_shape, scan=scan)
         if part is None:
             return EncodedBatch([], [None] * len(indices)), None
-        level = self._layout.levels[0]
-        entries = [level.entry(leaf) for leaf in indices]
+        entries = self._layout.levels[0].entries(indices)
         try:
             index = self._shards.index(part, 0, shard_shape)
             encoded = self._read_entries(part, index, entries)
@@ -200,7 +199,7 @@ class ShardReader:
         level = self._layout.levels[0]
         plans = []
         for shard in wanted:
-            entries = [level.entry(leaf) for leaf in shard.indices]
+            entries = level.entries(shard.indices)
             plans.append(InnerPlan(partial(self._plan, entries=entries), len(entries)))
         ranges = [
             ShardRanges(key, shape, plan.ranges)
@@ -332,14 +331,14 @@ class ShardReader:
         indices: Sequence[Index],
         generation: Generation | None,
     ) -> Iterator[EncodedChunk]:
-        entries = [level.entry(leaf) for leaf in indices]
+        entries = level.entries(indices)
         encoded = self._read_entries(part, index, entries)
         if encoded is None:
             for leaf, entry in zip(indices, entries, strict=True):
                 yield self._read_leaf(part, index, leaf, entry, generation)
             return
-        for number, leaf in enumerate(indices):
-            yield EncodedChunk(leaf, encoded.data(number), None, generation)
+        for leaf, data in zip(indices, encoded.chunks(), strict=True):
+            yield EncodedChunk(leaf, data, None, generation)
 
     def _read_entries(
         self, part: Part, index: ShardIndex, entries: Sequence[Index]

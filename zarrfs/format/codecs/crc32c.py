@@ -14,6 +14,8 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
 
 _SIZE = 4
+# Bytes that take less time to copy than a numpy array of them takes to make.
+_SHORT = 4 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,6 @@ class BoundCrc32c(BoundBytesBytes):
 
 
 def _crc32c(data: Buffer) -> int:
-    # A numpy array, because google_crc32c either requires a read-only buffer or copies any
-    # input that is not bytes.
-    return int(google_crc32c.value(np.frombuffer(data, np.uint8)))
+    # google_crc32c either requires a read-only buffer or copies any input that is not bytes.
+    source = bytes(data) if len(data) <= _SHORT else np.frombuffer(data, np.uint8)
+    return int(google_crc32c.value(source))

@@ -25,20 +25,15 @@ _T = TypeVar("_T")
 _SHORT = 8 << 10
 
 
-class Contexts:
-    """One context of a library for each thread; the context ends with its thread."""
+class Contexts(threading.local):
+    """One context of a library for each thread; the context ends with its thread.
+
+    address : of this thread's context; to ask for it may raise MemoryError.
+    """
 
     def __init__(self, create: Callable[[], int | None], free: Callable[[int], Any]) -> None:
-        self._create = create
-        self._free = free
-        self._threads = threading.local()
-
-    def own(self) -> int:
-        """The address of this thread's context. Raises MemoryError."""
-        context: _Context | None = getattr(self._threads, "context", None)
-        if context is None:
-            context = self._threads.context = _Context(self._create(), self._free)
-        return context.address
+        self._context = _Context(create(), free)
+        self.address = self._context.address
 
 
 def _loaded(library: Callable[[], _T]) -> _T | None:
@@ -75,9 +70,8 @@ def address_of_source(data: Buffer) -> int:
     return address
 
 
-def address_of(target: Buffer) -> int:
-    """The address of writable memory."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(target))
+target_of = (ctypes.c_char * 0).from_buffer
+"""The argument for writable memory."""
 
 
 class Libzstd:
@@ -114,7 +108,7 @@ class Libzstd:
         if self._frame_length(source, length) != length:
             return False
         decoded: int = self._decompress(
-            self._contexts.own(), address_of(target), size, source, length
+            self._contexts.address, target_of(target), size, source, length
         )
         return decoded == size
 
@@ -124,7 +118,7 @@ class Libzstd:
         Raises DecodeError.
         """
         size = self._decompress(
-            self._contexts.own(), address_of(target), len(target), source_of(data), len(data)
+            self._contexts.address, target_of(target), len(target), source_of(data), len(data)
         )
         if size == len(target):
             return
@@ -171,10 +165,10 @@ class Libdeflate:
             return False
         used = ctypes.c_size_t()
         failed = self._functions[form](
-            self._contexts.own(),
+            self._contexts.address,
             source_of(data),
             len(data),
-            address_of(target),
+            target_of(target),
             len(target),
             ctypes.byref(used),
             None,  # as many bytes as fit
