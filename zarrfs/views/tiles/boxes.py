@@ -36,6 +36,7 @@ class Boxes:
         self._views: OrderedDict[int, FlatView] = OrderedDict()
         self._course = Course(tiling.counts)
         self._last = -1
+        self._ahead: set[int] = set()
         room = array.cache.budget.total // (_AHEAD_SHARE * max(1, tiling.nbytes))
         self._most_ahead = min(room, _MOST_AHEAD) if tiling.nbytes >= LARGE else 0
 
@@ -54,8 +55,10 @@ class Boxes:
         for number in range((offset - self.start) // stride, -(-(stop - self.start) // stride)):
             if number != self._last and self._most_ahead:
                 self._last = number
-                for index in self._course.follow(self._tiling.index(number), self._most_ahead):
-                    self._view(self._tiling.number(index)).elements.load_ahead()
+                course = self._course.follow(self._tiling.index(number), self._most_ahead)
+                begun, self._ahead = self._ahead, set(map(self._tiling.number, course))
+                for each in sorted(self._ahead - begun):
+                    self._view(each).elements.load_ahead()
 
     def close(self) -> None:
         self._views.clear()
