@@ -1,45 +1,27 @@
-"""Checks of the answers of worker processes. Each of them raises `BadAnswer`."""
+"""Answers of worker processes: how they fail, and checks, each of which raises `BadAnswer`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.errors import (
-    ChunkError,
-    MissingChunkError,
-    StoreAccessDenied,
-    StoreConflict,
-    StoreError,
-    StoreFull,
-    StoreQuotaExceeded,
-    StoreReadOnly,
-    StoreTimeout,
-    StoreTooLarge,
-    StoreUnavailable,
-)
+from zarrfs.errors import ChunkError, MissingChunkError
 from zarrfs.format.chunk_grid import Index
-from zarrfs.jobs.job import BadAnswer
 from zarrfs.store.base import Generation
 
-Error = ChunkError | StoreError
-
-_ERRORS: dict[str, type[Error]] = {
-    kind.__name__: kind
-    for kind in (
-        ChunkError,
-        MissingChunkError,
-        StoreAccessDenied,
-        StoreConflict,
-        StoreError,
-        StoreFull,
-        StoreQuotaExceeded,
-        StoreReadOnly,
-        StoreTimeout,
-        StoreTooLarge,
-        StoreUnavailable,
-    )
-}
+_ERRORS = {kind.__name__: kind for kind in (ChunkError, MissingChunkError)}
 _LARGEST = 1 << 63
+
+
+class Unable(Exception):
+    """A worker process could not perform a job. The text is the reason."""
+
+
+class NoAnswer(Exception):
+    """No worker process has answered. The text is the reason."""
+
+
+class BadAnswer(Exception):
+    """The answer is not one that a correct worker process gives."""
 
 
 def items(value: Any, count: int | None = None) -> list[Any]:
@@ -76,7 +58,7 @@ def generation(value: Any) -> Generation | None:
     return tuple(value)
 
 
-def error(value: Any) -> Error:
+def error(value: Any) -> ChunkError:
     """The error that was passed to `error_to_json`."""
     kind, key, reason = items(value, 3)
     if not (isinstance(kind, str) and isinstance(key, str) and isinstance(reason, str)):
@@ -87,12 +69,7 @@ def error(value: Any) -> Error:
         raise BadAnswer(f"{kind!r:.100} is not a kind of error") from None
 
 
-def error_to_json(failure: Error) -> list[str]:
-    """An error as JSON. An unknown kind of store error becomes a plain `StoreError`."""
-    kind = type(failure)
-    name = kind.__name__ if _ERRORS.get(kind.__name__) is kind else _plain(failure).__name__
-    return [name, failure.key, failure.reason]
-
-
-def _plain(failure: Error) -> type[Error]:
-    return StoreError if isinstance(failure, StoreError) else ChunkError
+def error_to_json(failure: ChunkError) -> list[str]:
+    """An error as JSON."""
+    kind = MissingChunkError if isinstance(failure, MissingChunkError) else ChunkError
+    return [kind.__name__, failure.key, failure.reason]

@@ -1,20 +1,18 @@
-"""Performs jobs: in threads, or in worker processes, with threads for jobs these cannot do."""
+"""Reads blocks: in threads, or in worker processes, with threads for blocks these cannot read."""
 
 from __future__ import annotations
 
 import logging
 import pickle
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from zarrfs.array.array import Array, ArrayName
-from zarrfs.jobs.job import Job, NoAnswer, Passing, Unable
+from zarrfs.array.block_reader import BlockRead
+from zarrfs.jobs.answers import NoAnswer, Unable
+from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.worker_pool import WorkerPool
-from zarrfs.memory.arena import Arena
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R")
 
 
 class Executor(Protocol):
@@ -26,8 +24,8 @@ class Executor(Protocol):
     @property
     def shares_memory(self) -> bool: ...
 
-    def run(self, job: Job[R]) -> R:
-        """Perform a job. Blocks. Raises the errors of `Job.perform`."""
+    def run(self, job: ReadBlock) -> BlockRead:
+        """Perform a job. Blocks. Raises nothing that its block can cause."""
         ...
 
 
@@ -36,7 +34,7 @@ class Threads:
 
     shares_memory = False
 
-    def run(self, job: Job[R]) -> R:
+    def run(self, job: ReadBlock) -> BlockRead:
         return job.perform()
 
 
@@ -45,27 +43,23 @@ class Processes:
 
     A thread performs a job itself if
 
-    - `Job.pack` returns None: memory of the job is not shared, or passing it gains nothing;
+    - memory of the job is not shared;
     - no process is left, or the process with the job died, was silent, or gave an invalid answer;
     - a process could not do it. Threads then perform all later jobs of this array, too.
-
-    arena : memory that passes jobs and answers if their own memory is not shared.
     """
 
     shares_memory = True
 
-    def __init__(self, pool: WorkerPool, arena: Arena) -> None:
+    def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
-        self._passing = Passing(pool.memory, arena)
         self._given_up: set[ArrayName] = set()
 
-    def run(self, job: Job[R]) -> R:
+    def run(self, job: ReadBlock) -> BlockRead:
         name = job.array.name
-        packed = None if name in self._given_up else job.pack(self._passing)
+        packed = None if name in self._given_up else job.pack(self._pool.memory)
         if packed is not None:
-            message = pickle.dumps((type(job), packed.values))
             try:
-                return self._pool.ask(message, partial(job.accept, lent=packed.lent))
+                return self._pool.ask(pickle.dumps((ReadBlock, packed)), job.accept)
             except Unable as error:
                 self._given_up.add(name)
                 log.info("%s is left to threads: %s", name.path or "the array", error)
@@ -77,9 +71,9 @@ class Processes:
 THREADS: Executor = Threads()
 
 
-def executor_of(kind: type[Job[Any]], array: Array, processes: Executor | None) -> Executor:
-    """The executor for such jobs of an array.
+def executor_of(array: Array, processes: Executor | None) -> Executor:
+    """The executor for scans of an array.
 
     processes : None: there are no worker processes.
     """
-    return processes if processes is not None and kind.gains(array) else THREADS
+    return processes if processes is not None and ReadBlock.gains(array) else THREADS

@@ -17,7 +17,6 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Executor, executor_of
-from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.store.base import Generation
 
 
@@ -37,7 +36,7 @@ class CachedArray:
     ) -> None:
         """
         recheck : seconds for which the state of a stored object is trusted.
-        processes : performs jobs where worker processes are faster; None: threads perform all jobs.
+        processes : performs scans where worker processes are faster; None: there are none.
         """
         self.cache = cache
         self.array = array
@@ -45,7 +44,7 @@ class CachedArray:
         self._loads = ChunkLoads(cache, array, self.freshness)
         self._chunks = self._loads.chunks
         self._parts = PartReads.plan(cache, array, self.freshness, self._loads)
-        executor = executor_of(ReadBlock, array, processes)
+        executor = executor_of(array, processes)
         self.shares_memory = executor.shares_memory
         self._scanner = Scanner(cache, array, self.freshness, self._loads, executor)
         self.scan_memory = self._scanner.memory

@@ -32,8 +32,7 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.executor import Executor, executor_of
-from zarrfs.jobs.store_chunks import StoreChunks
+from zarrfs.jobs.executor import Executor
 
 # Bytes that the event loop may copy before it changes a chunk that is being stored.
 _COPIED_AT_ONCE = 256 << 10
@@ -61,8 +60,7 @@ class WritableArray(OverlaidArray):
         super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
         self.gathering = Gathering(write_back, self._put, self._written)
-        storing = executor_of(StoreChunks, array, processes)
-        self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering, storing)
+        self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering)
         self._count_lock = Lock()
         self.flush = self._flusher.flush
         write_back.register(self._flusher)

@@ -19,9 +19,7 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.shared_work import share
 from zarrfs.locks import Rank, ranked_lock
-from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import LongWait, MemoryBudget
-from zarrfs.memory.shared_memory import SharedMemory
 
 # Seconds until the next attempt: memory that comes back after a failed store, or without having
 # been used, wakes no thread.
@@ -55,7 +53,6 @@ class WriteBack:
     spill : directory for sequential writes if memory is short; None: no such directory.
     memory : in which sequential writes are gathered.
     after_reply : has the event loop call a function once it has replied; False if it will not.
-    passing : memory that passes chunks to and from the worker processes that share ``shared``.
     """
 
     def __init__(
@@ -65,14 +62,12 @@ class WriteBack:
         flushers: int,
         delay: float,
         stats: Stats,
-        shared: SharedMemory | None = None,
         spill: str | None = None,
     ) -> None:
         self.budget = budget
         self.memory = GatherMemory(budget, spill, self._until)
         self._stats = stats
         self._storing = MemoryBudget(storing)
-        self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
         self._pool = LoaderPool(flushers)
         # Encoding and copying wait for a processor only, storing for a store that may be distant.
