@@ -17,7 +17,7 @@ from numcodecs import blosc
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
-from zarrfs.format.codecs.blosc_header import COMPRESSOR, find_blocks
+from zarrfs.format.codecs.blosc_header import COMPRESSOR, check_splits, find_blocks
 from zarrfs.format.codecs.own_process import in_own_process
 
 
@@ -102,7 +102,7 @@ class BoundBlosc(BoundBytesBytes):
         handled = data[2] >> COMPRESSOR in blosc_streams.HANDLED and blosc_streams.handles(data)
         if handled and blosc_streams.fill(data, out):
             return out
-        blosc_streams.check_splits(data)
+        check_splits(data)
         try:
             return blosc.decompress(data, out)  # type: ignore[no-any-return]
         except (RuntimeError, ValueError) as error:

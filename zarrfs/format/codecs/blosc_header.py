@@ -86,6 +86,18 @@ def checked(header: Header, size: int) -> Header:
     return header
 
 
+def check_splits(data: Buffer) -> None:
+    """Raises DecodeError if c-blosc would decode less than the header of a container says.
+
+    It decodes as many bytes for each byte of an element, and leaves out the rest of a block.
+    """
+    header = Header(*HEADER.unpack_from(data))
+    if header.is_split and not header.flags & MEMCPYED and header.blocksize % header.typesize:
+        raise DecodeError(
+            f"Blosc blocks of {header.blocksize} bytes, elements of {header.typesize}"
+        )
+
+
 class Blocks(NamedTuple):
     """Neighbouring blocks of a container, as a container of their own.
 

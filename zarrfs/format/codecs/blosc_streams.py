@@ -62,18 +62,6 @@ def handles(data: Buffer, start: int = 0) -> bool:
     return header.nbytes >= _LONG * streams
 
 
-def check_splits(data: Buffer) -> None:
-    """Raises DecodeError if c-blosc would decode less than the header of a container says.
-
-    It decodes as many bytes for each byte of an element, and leaves out the rest of a block.
-    """
-    header = Header(*HEADER.unpack_from(data))
-    if header.is_split and not header.flags & MEMCPYED and header.blocksize % header.typesize:
-        raise DecodeError(
-            f"Blosc blocks of {header.blocksize} bytes, elements of {header.typesize}"
-        )
-
-
 def fill(data: Buffer, out: memoryview) -> bool:
     """Decode a container to ``out``; False: c-blosc has to decode it.
 
