@@ -2,8 +2,9 @@
 
 Each row runs zarrfs and its peers in turns, each as a process of its own from nothing, and prints
 medians of the time, of the processor time of the process and its children, and of the most memory
-that one of them has: its proportional set size, looked at five times a second. Files are synced
-before each run, so that no run waits for what another one wrote. ``--peers`` names an interpreter
+that one of them has: its proportional set size, looked at five times a second. All encode with the
+codec of the source; rechunker and Dask would choose LZ4. Files are synced before each run, so that
+no run waits for what another one wrote. ``--peers`` names an interpreter
 with rechunker, Dask and zarr 2, which rechunker needs; without it these peers are left out, and the
 table says so.
 """
@@ -59,18 +60,20 @@ import sys, zarr, rechunker
 source, target, temporary = sys.argv[1:4]
 array = zarr.open(source, mode="r")
 if __name__ == "__main__":
-    plan = rechunker.rechunk(array, (8, 1024, 1024), "512MB", target, temp_store=temporary)
+    plan = rechunker.rechunk(array, (8, 1024, 1024), "512MB", target, temp_store=temporary,
+                             target_options={"compressor": array.compressor})
     from dask.distributed import Client, LocalCluster
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c, Client(c):
         plan.execute()
 """
 _DASK = """
-import sys, dask.array
+import sys, dask.array, zarr
 source, target = sys.argv[1:3]
 if __name__ == "__main__":
     from dask.distributed import Client, LocalCluster
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c, Client(c):
-        dask.array.from_zarr(source).rechunk((8, 1024, 1024)).to_zarr(target, overwrite=True)
+        array = dask.array.from_zarr(source).rechunk((8, 1024, 1024))
+        array.to_zarr(target, overwrite=True, compressor=zarr.open(source, mode="r").compressor)
 """
 _CHECK = """
 import os, sys, time, zarrfs

@@ -250,6 +250,12 @@ def test_a_chunk_is_decoded_once_if_the_memory_allows(tmp_path):
     write(tmp_path / "a", numbers((64, 256, 256)), chunks=(64, 32, 32))
     plan = zarrfs.copy(tmp_path / "a", tmp_path / "b", chunks=[1, 256, 256], dry_run=True)
     assert (plan.arrays[0].decoded, plan.arrays[0].objects) == (1, 64)
+    # The boxes of 8 MiB are a quarter of the memory.
+    enough = zarrfs.SourceOptions(memory=32 << 20)
+    plan = zarrfs.copy(
+        tmp_path / "a", tmp_path / "b", chunks=[1, 256, 256], dry_run=True, options=enough
+    )
+    assert plan.arrays[0].decoded == 1
     tight = zarrfs.copy(
         tmp_path / "a", tmp_path / "b", chunks=[1, 256, 256], dry_run=True, options=SMALL
     )

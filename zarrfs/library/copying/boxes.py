@@ -35,11 +35,11 @@ from zarrfs.views.elements.window import Window
 
 # Boxes that are copied at once: one is stored while another one is read.
 AT_ONCE = 2
-# Parts of the memory: one for each box at once, one for what each of them is encoded to, and
-# two for decoding.
+# Parts of the memory: two for each box with what is encoded of it, and two for decoding.
 _PARTS = 2 * AT_ONCE + 2
 _USEFUL = 32 << 20
-# Bytes and number of objects that are stored together.
+# Bytes and number of objects that are encoded and then stored together. They take half of a part
+# at most, unless a single object takes more.
 _TOGETHER, _MOST_TOGETHER = 64 << 20, 256
 # Bytes of an element of variable length, about.
 _VARIABLE = 64
@@ -73,7 +73,6 @@ class BoxCopy:
         self._cached = caches.open(copy.path, metadata)
         self._source = self._cached.array
         memory = copy.options.memory_bytes
-        room = memory // _PARTS
         parts = PartCache(max(memory // 16, 1 << 20))
         self._target = Array(target, copy.target_path, new, parts, ArrayConfig(memory))
         self._helpers = LoaderPool(cpu_count() or 1)
@@ -86,15 +85,21 @@ class BoxCopy:
             *(a.layout.data_type.item_size for a in (self._source, self._target)),
             0 if self._fixed else _VARIABLE,
         )
-        self._most = max(1, room // self._item)
         stored = self._layout.stored
+        size = max(1, math.prod(stored.largest_chunk) * self._item)
+        part = memory // _PARTS
+        together = max(size, min(_TOGETHER, part // 2))
+        room = max(part, 2 * part - together)
+        self._most = max(1, room // self._item)
+        self._group = min(together // size, _MOST_TOGETHER)
+        # Memory of boxes, used again, since the kernel clears new memory.
+        self._unused: list[NDArray[np.uint8]] = []
         window = Window(stored, (0,) * len(stored.axes), region.shape)
         self.plan = self._plan(stored, window)
         self._streams = not self.plan.fits
         if self._streams and not self._layout.sharded:
-            size = math.prod(stored.largest_chunk) * self._item
             raise BudgetExceeded(
-                f"a chunk of {size} bytes is to be made, there is room for {room}: "
+                f"a chunk of {size} bytes is to be made, there is room for {part}: "
                 f"raise --memory to {size * _PARTS >> 20 or 1}M or more"
             )
         self._room = memory // 2
@@ -120,7 +125,11 @@ class BoxCopy:
         """
         indices = list(self._indices(tile))
         passing = self.passing if self.passing is not None and self.passing.takes(tile) else None
-        box = None if passing is not None or self._streams else self._read(tile)
+        memory = box = None
+        if passing is None and not self._streams:
+            most = math.prod(self.plan.tiles.lengths)
+            memory = self._unused.pop() if self._unused else self._memory(most)
+            box = self._read(tile, memory)
         checksum = stored = 0
         for first in range(0, len(indices), self._group):
             group = indices[first : first + self._group]
@@ -137,6 +146,9 @@ class BoxCopy:
             elif self._verify:
                 for index in group:
                     checksum ^= self._read_back(index, tile, box)
+            del objects  # before the next ones are encoded
+        if memory is not None:
+            self._unused.append(memory)
         return Copied(self.nbytes(tile), len(indices), stored, checksum)
 
     def _all_encoded(
@@ -153,12 +165,6 @@ class BoxCopy:
 
         self._each(encode, len(group))
         return [one for one in objects if one is not None and one.parts is not None]
-
-    @property
-    def _group(self) -> int:
-        """Objects that are stored together."""
-        size = max(1, math.prod(self._layout.stored.largest_chunk) * self._item)
-        return max(1, min(_TOGETHER // size, _MOST_TOGETHER))
 
     def perform(self, task: CopyTask) -> Copied:
         return reduce(Copied.together, map(self.copy, task.tiles), Copied())
@@ -202,14 +208,21 @@ class BoxCopy:
 
     # --- reading ----------------------------------------------------------------
 
-    def _read(self, tile: Tile) -> NDArray[Any]:
-        """The elements of a box of the destination, in its data type."""
+    def _memory(self, elements: int) -> NDArray[np.uint8]:
+        return np.empty(elements * (self._item if self._fixed else 0), np.uint8)
+
+    def _read(self, tile: Tile, memory: NDArray[np.uint8] | None = None) -> NDArray[Any]:
+        """The elements of a box of the destination, in its data type.
+
+        memory : at least as much as the box takes in the source's data type, which may be used.
+        """
         origin = tuple(o + s for o, s in zip(self._region.origin, tile.start, strict=True))
         layout = self._source.layout
         if layout.data_type.fixed_size:
             window = Window(layout.read, origin, tile.shape)
             elements = TileElements(self._cached, window, FlatConfig())
-            flat = np.empty(tile.elements, elements.dtype)
+            memory = self._memory(tile.elements) if memory is None else memory
+            flat = memory[: tile.elements * elements.dtype.itemsize].view(elements.dtype)
             error: Future[ChunkError | None] = Future()
             whole = Tile((0,) * len(tile.shape), tile.shape)
             of_tile = elements.of(whole)
