@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import struct
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -168,7 +169,47 @@ class TestTiff:
         tifffile.imwrite(path, IMAGE)
         with tifffile.TiffFile(path, mode="r+") as file:
             file.pages[0].tags["StripOffsets"].overwrite(0)
-        with pytest.raises(StoreError, match="no place in the file"):
+        with pytest.raises(StoreError, match="a strip or tile has no place in"):
+            open_direct(path)
+
+    @pytest.mark.parametrize("no_data", ["", "7", "nan"])
+    @pytest.mark.parametrize("rows", [25, 16])
+    def test_absent_strips_are_the_value_for_missing(self, rows, no_data, tmp_path, open_direct):
+        path = tmp_path / "a.tif"
+        tags = [(42113, "s", 0, no_data, True)] if no_data else []
+        image = IMAGE.astype("f4")
+        tifffile.imwrite(path, image, rowsperstrip=rows, compression="zlib", extratags=tags)
+        with tifffile.TiffFile(path, mode="r+") as file:
+            for name in ("StripOffsets", "StripByteCounts"):
+                tag = file.pages[0].tags[name]
+                tag.overwrite([0 if at == 1 else value for at, value in enumerate(tag.value)])
+        expected = tifffile.imread(path)
+        assert expected[rows, 0] == float(no_data or 0) or no_data == "nan"
+        assert open_direct(path).read("array.bin") == expected.tobytes()
+
+    def test_a_strip_without_bytes_is_no_zeros(self, tmp_path, open_direct):
+        path = tmp_path / "a.tif"
+        tifffile.imwrite(path, IMAGE, compression="zlib")
+        with tifffile.TiffFile(path, mode="r+") as file:
+            file.pages[0].tags["StripByteCounts"].overwrite(0)
+        with pytest.raises(StoreError, match="no bytes in the file"):
+            open_direct(path)
+
+    @pytest.mark.parametrize("rows", [25, 16])
+    @pytest.mark.parametrize(
+        ("tag", "value", "reason"), [(266, 2, "fillorder LSB2MSB"), (258, 12, "12 bits")]
+    )
+    def test_bits_in_another_order_or_number(self, rows, tag, value, reason, tmp_path, open_direct):
+        """As tifffile reads them, or a reason why not."""
+        path = tmp_path / "a.tif"
+        other = [(65000, 3, 1, value, True)]
+        tifffile.imwrite(path, IMAGE, rowsperstrip=rows, extratags=other)
+        data = path.read_bytes()
+        if tag == 258:
+            data = data.replace(*(struct.pack("<HHIHH", 258, 3, 1, n, 0) for n in (16, value)))
+        data = data.replace(*(struct.pack("<HHIHH", n, 3, 1, value, 0) for n in (65000, tag)))
+        path.write_bytes(data)
+        with pytest.raises(StoreError, match=reason):
             open_direct(path)
 
     def test_tiles_in_zstd(self, tmp_path, open_direct):

@@ -9,8 +9,11 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from zarrfs.errors import reason_of
 from zarrfs.store.foreign.found import Found
+from zarrfs.store.foreign.hdf5_types import fill_value
 
 Refs = dict[str, Any]
 
@@ -78,9 +81,16 @@ def _check_pages(file: Any, series: Any) -> None:
         for page in level.pages:
             if page is None or page.parent.filehandle.path != file.filehandle.path:
                 raise ValueError("some of its pages are in other files, or missing")
-            # Absent parts have no bytes either.
-            if any(size and not at for at, size in zip(*_places(page), strict=False)):
-                raise ValueError("a strip or tile with bytes has no place in the file")
+            first = page.keyframe  # the page that describes this one
+            if int(first.fillorder) != 1:
+                raise ValueError(f"fillorder {first.fillorder.name} is not served")
+            if first.dtype is None or first.bitspersample != 8 * first.dtype.itemsize:
+                raise ValueError(f"samples of {first.bitspersample} bits are not served")
+            # Absent parts have neither.
+            for at, size in zip(*_places(page), strict=False):
+                if bool(at) != bool(size):
+                    what = "place" if size else "bytes"
+                    raise ValueError(f"a strip or tile has no {what} in the file")
 
 
 def _places(page: Any) -> tuple[Any, Any]:
@@ -166,7 +176,7 @@ def _strips(series: Any) -> Refs:
             "configuration": {"kind": "inline", "chunk_shapes": chunk_shapes},
         },
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": False if page.dtype.kind == "b" else 0,
+        "fill_value": fill_value(np.array(page.nodata, page.dtype)),
         "codecs": [endian, *_CODECS[compression]],
         "dimension_names": list(series.axes),
         "attributes": {"_FillValue": page.nodata} if _NO_DATA in page.tags else {},
