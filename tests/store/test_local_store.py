@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.soak import examples
 from zarrfs.errors import StoreConflict, StoreError
 from zarrfs.store.base import ByteRange, Steps
-from zarrfs.store.local import local, local_root, steps_ahead
+from zarrfs.store.local import local, local_root
 from zarrfs.store.local.local import LocalStore
 
 INSIDE = b"inside"
@@ -182,8 +182,7 @@ def test_an_abandoned_listing_keeps_nothing_open(store, open_fds: Callable[[], i
 
 def read_with(monkeypatch, read) -> None:
     """All reads of files go through ``read``."""
-    for module in (local, steps_ahead):
-        monkeypatch.setattr(module, "pread_exactly", read)
+    monkeypatch.setattr(local, "pread_exactly", read)
 
 
 def rewrite_during_reads(monkeypatch, path: Path, times: int) -> None:
@@ -265,28 +264,9 @@ def found_in(found) -> list[list[bytes] | None]:
     return [None if blobs is None else [bytes(b.data) for b in blobs] for blobs in found]
 
 
-def test_steps_in_several_files(store, many, open_fds, monkeypatch):
-    before, advised = open_fds(), []
-    advise = os.posix_fadvise
-    monkeypatch.setattr(os, "posix_fadvise", lambda *g: advised.append(g[1:3]) or advise(*g))
-    assert found_in(store.get_in_steps(several(100))) == many
-    assert open_fds() == before
-    # The kernel is told of the first range and of the other one.
-    for i in (0, 19, 50, 99):
-        assert {(20, 1), (i % 20, 1)} <= set(advised)
-
-
-@pytest.mark.parametrize(("length", "files"), [(1, 32), (60 << 10, 4), (300 << 10, 1)])
-def test_only_so_many_first_ranges_are_in_memory(store, root, open_fds, length, files):
-    (root / "long").write_bytes(bytes(length + 1))
+def test_steps_in_several_files(store, many, open_fds):
     before = open_fds()
-    steps = Steps("long", [ByteRange(0, length)], lambda _: [ByteRange(length, 1)])
-    found = store.get_in_steps([steps] * 50)
-    first = next(found)
-    assert [len(blob.data) for blob in first] == [length, 1]
-    # The one that was returned is closed.
-    assert open_fds() == before + max(0, files - 1)
-    assert [[len(blob.data) for blob in blobs] for blobs in found] == [[length, 1]] * 49
+    assert found_in(store.get_in_steps(several(100))) == many
     assert open_fds() == before
 
 
@@ -294,7 +274,6 @@ def test_abandoned_steps_keep_nothing_open(store, many, open_fds):
     before = open_fds()
     found = store.get_in_steps(several(100))
     assert found_in([next(found), next(found)]) == many[:2]
-    assert open_fds() > before
     del found
     assert open_fds() == before
 
@@ -304,28 +283,6 @@ def test_abandoned_steps_keep_nothing_open(store, many, open_fds):
     with pytest.raises(RuntimeError, match="a bug"):
         list(store.get_in_steps([*several(3), Steps("many/4", [], bug)]))
     assert open_fds() == before
-
-
-def test_steps_in_several_files_that_change_are_of_one_state(store, root, many, monkeypatch):
-    read = local_root.pread_exactly
-    count = 0
-
-    def changing(fd: int, offset: int, length: int) -> bytes | memoryview | None:
-        nonlocal count
-        data = read(fd, offset, length)
-        count += 1
-        # All first ranges are read before the others.
-        if count == 6:
-            (root / "many/1").write_bytes(bytes(30))
-            (root / "many/2").unlink()
-            (root / "new").write_bytes(bytes(21))
-            (root / "new").rename(root / "many/4")
-            os.truncate(root / "many/5", 1)
-        return data
-
-    read_with(monkeypatch, changing)
-    expected = [many[0], [b"\0", b"\0"], many[2], None, many[4], [b"\5", b""]]
-    assert found_in(store.get_in_steps(several(6))) == expected
 
 
 def test_a_file_that_never_rests_is_a_conflict(store, root, monkeypatch):

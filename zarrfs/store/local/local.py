@@ -45,8 +45,8 @@ from zarrfs.store.local.local_root import (
 )
 from zarrfs.store.local.names_there import may_exist
 from zarrfs.store.local.scratch import RESERVED
-from zarrfs.store.local.steps_ahead import StepsAhead, in_groups, read_parts
 from zarrfs.store.local.writing.local_writer import LocalWriter
+from zarrfs.store.ranges import resolve
 
 _T = TypeVar("_T")
 _TRAITS = StoreTraits(near=True)
@@ -125,21 +125,18 @@ class LocalStore(Store):
         )
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._read(key, lambda fd, info: read_parts(fd, info, ranges))
+        return self._read(key, lambda fd, info: _read_parts(fd, info, ranges))
 
     def get_file_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         """As `get_ranges`, for a file that is shown with its own mode."""
-        return self._read(key, lambda fd, info: read_parts(fd, info, ranges), self._root.open)
+        return self._read(key, lambda fd, info: _read_parts(fd, info, ranges), self._root.open)
 
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        for part in in_groups(wanted):
-            with StepsAhead(self._root, part) as ahead:
-                for number, steps in enumerate(part):
-                    try:
-                        blobs = ahead.take(number)
-                        yield self._in_steps(steps) if blobs is None else blobs
-                    except StoreError as error:
-                        yield error
+        for steps in wanted:
+            try:
+                yield self._in_steps(steps)
+            except StoreError as error:
+                yield error
 
     def copy_range(self, key: str, info: ObjectInfo, span: ByteRange, fd: int) -> bool:
         """See `CopiesRanges`."""
@@ -147,10 +144,10 @@ class LocalStore(Store):
 
     def _in_steps(self, steps: Steps) -> list[Blob] | None:
         def parts(fd: int, info: ObjectInfo) -> list[Blob] | None:
-            begun = read_parts(fd, info, steps.first)
+            begun = _read_parts(fd, info, steps.first)
             if begun is None:
                 return None
-            others = read_parts(fd, info, steps.then(begun))
+            others = _read_parts(fd, info, steps.then(begun))
             return None if others is None else begun + others
 
         return self._read(steps.key, parts)
@@ -309,3 +306,15 @@ class LocalStore(Store):
             time.sleep(pause)
             pause *= 2
         raise StoreConflict(key, "keeps changing while it is read")
+
+
+def _read_parts(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+    """Ranges of an open file; None if it is shorter than ``info`` says. Raises `OSError`."""
+    blobs = []
+    for wanted in ranges:
+        span = resolve(wanted, info.size)
+        data = pread_exactly(fd, span.start, span.stop - span.start)
+        if data is None:
+            return None
+        blobs.append(Blob(data, info))
+    return blobs
