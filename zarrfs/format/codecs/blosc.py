@@ -17,7 +17,7 @@ from numcodecs import blosc
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams
-from zarrfs.format.codecs.blosc_header import COMPRESSOR, check_splits, find_blocks
+from zarrfs.format.codecs.blosc_header import COMPRESSOR, MEMCPYED, check_splits, find_blocks
 from zarrfs.format.codecs.own_process import in_own_process
 
 
@@ -29,9 +29,10 @@ def _without_threads() -> None:
 # Outside the main thread, numcodecs does not use that pool unless the user requests it.
 in_own_process(_without_threads)
 
-# Decoded and encoded bytes, as the header gives them; the block size lies between them.
-_SIZES = struct.Struct("<4xI4xI")
+# Bytes of an element, of all decoded ones, of a block and of all encoded ones.
+_SIZES = struct.Struct("<3xB3I")
 _HEADER = _SIZES.size
+_VERSION = 2
 # With the offsets of a thousand blocks.
 _HEAD = 4096
 _LIGHT = frozenset({"blosclz", "lz4", "lz4hc", "snappy"})
@@ -92,17 +93,22 @@ class BoundBlosc(BoundBytesBytes):
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         if len(data) < _HEADER:
             raise DecodeError(f"{len(data)} bytes are too few for a Blosc header")
-        nbytes, cbytes = _SIZES.unpack_from(data)
+        typesize, nbytes, blocksize, cbytes = _SIZES.unpack_from(data)
         self._check_sizes(nbytes, cbytes, len(data))
         if nbytes == 0:
             return b""
+        possible = typesize and 0 < blocksize <= nbytes
+        if data[2] & MEMCPYED and cbytes == _HEADER + nbytes and data[0] == _VERSION and possible:
+            # All containers of some bytes, for which a call of numcodecs takes longer.
+            return memoryview(data)[_HEADER:]
         if out is None or len(out) != nbytes:
             # Uncleared memory is safe here, because none of its old bytes become visible.
             out = np.empty(nbytes, np.uint8).data
         handled = data[2] >> COMPRESSOR in blosc_streams.HANDLED and blosc_streams.handles(data)
         if handled and blosc_streams.fill(data, out):
             return out
-        check_splits(data)
+        if typesize and blocksize % typesize:
+            check_splits(data)
         try:
             return blosc.decompress(data, out)  # type: ignore[no-any-return]
         except (RuntimeError, ValueError) as error:
@@ -126,7 +132,7 @@ class BoundBlosc(BoundBytesBytes):
 
     def part(self, head: Buffer, size: int, start: int, stop: int) -> EncodedPart | None:
         blocks = find_blocks(head, size, start, stop)
-        if blocks is None or _SIZES.unpack_from(head)[0] != self.decoded.maximum:
+        if blocks is None or _SIZES.unpack_from(head)[1] != self.decoded.maximum:
             return None
         nbytes = blocks.header.nbytes
         alone = BoundBlosc(self.codec, SizeBound(nbytes, exact=True))
