@@ -47,7 +47,9 @@ _TYPES_NOTE = """\
 Elements of fewer than 8 bits take one byte each in flat views: signed ones with their sign in the
 unused bits, others with zeros. Fill values keep their exact bits, `"0x7f800001"` included. Every
 field of a struct is little-endian in flat views (big-endian with `-o byteorder=big`), whatever the
-version of Zarr and the byte order that it is stored in.
+version of Zarr and the byte order that it is stored in. zarrfs makes structs of Zarr 3 under their
+older name `structured`, little-endian, because zarr-python 3.1 reads no others; later versions of
+it and TensorStore read both names.
 """
 
 _DEVIATIONS_NOTE = """\

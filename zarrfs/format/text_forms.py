@@ -17,7 +17,7 @@ from zarrfs import bounds
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
-from zarrfs.format.extension_types.struct import StructFill
+from zarrfs.format.extension_types.struct import OLD_STRUCT, StructFill
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
 from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
@@ -76,11 +76,13 @@ def _of_numpy(dtype: np.dtype[Any]) -> tuple[Any, str]:
 def data_type_json(dtype: np.dtype[Any]) -> Any:
     """The data type of ``dtype`` as in v3 metadata, whatever its byte order.
 
+    Structs have their older name: zarr-python 3.1 reads no other, and newer ones read both.
+
     Raises ValueError for types without a counterpart.
     """
     if dtype.names is not None:
-        fields = [{"name": name, "data_type": data_type_json(dtype[name])} for name in dtype.names]
-        return {"name": "struct", "configuration": {"fields": fields}}
+        fields = [[name, data_type_json(dtype[name])] for name in dtype.names]
+        return {"name": OLD_STRUCT, "configuration": {"fields": fields}}
     match dtype.kind:
         case "M" | "m":
             unit, scale = np.datetime_data(dtype)

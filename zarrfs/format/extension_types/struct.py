@@ -19,6 +19,9 @@ from zarrfs import bounds
 from zarrfs.format.data_type import DataType
 from zarrfs.format.registry import parse_data_type
 
+OLD_STRUCT = "structured"
+"""The older name, of which fields are pairs, and a fill value may be Base64 of the record."""
+
 Field = tuple[str, DataType]
 
 

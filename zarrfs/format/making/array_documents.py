@@ -16,6 +16,7 @@ from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec_chain import ChainTarget, complete_chain, inner_chunk_shape
 from zarrfs.format.codecs.objects import OBJECT_CODECS
 from zarrfs.format.data_type import DataType
+from zarrfs.format.extension_types.struct import OLD_STRUCT
 from zarrfs.format.making.chunk_choice import ChunkConstraints, choose_chunk, choose_chunks
 from zarrfs.format.making.new_array import (
     FREE,
@@ -204,6 +205,11 @@ def _document(array: NewArray) -> dict[str, Any]:
     data_type = parse_data_type(type_json)
     fill, fill_bytes = fill_of(array, data_type)
     codecs = [] if array.codecs is None else array.codecs
+    endian = array.endian or "little"
+    if data_type.name == OLD_STRUCT:
+        # zarr-python 3.1 reads no other.
+        endian = "little"
+        fill = fill if "big" in str(codecs) else base64.b64encode(fill_bytes).decode()
     if array.order is not None:
         check_order(array.order, len(shape))
     read, write = _chunk_shapes(array, shape, codecs)
@@ -212,7 +218,7 @@ def _document(array: NewArray) -> dict[str, Any]:
         fill_bytes,
         read,
         read != write,
-        endian=array.endian or "little",
+        endian=endian,
         inner_order=array.order,
     )
     document: dict[str, Any] = {

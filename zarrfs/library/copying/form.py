@@ -176,9 +176,6 @@ def _in_version(base: NewArray, version: Literal[2, 3], rank: int) -> NewArray:
     return replace(
         base,
         zarr_format=version,
-        data_type=(data_type := _structured(base.data_type)),
-        # zarr-python reads records as little-endian, whatever the codec says.
-        endian=base.endian if data_type == base.data_type else None,
         chunks=chunks,
         shards=base.shards if version == 3 else None,
         chunk_grid=base.chunk_grid if version == 3 else None,
@@ -190,20 +187,6 @@ def _in_version(base: NewArray, version: Literal[2, 3], rank: int) -> NewArray:
         others={},
         usual=usual,
     )
-
-
-def _structured(data_type: Any) -> Any:
-    """Records under the older name of their type, which zarr-python knows; fill in Base64."""
-    match data_type:
-        case {"name": "struct", "configuration": {"fields": fields}}:
-            pairs = [
-                [field["name"], _structured(field["data_type"])]
-                if isinstance(field, Mapping)
-                else list(field)
-                for field in fields
-            ]
-            return {"name": "structured", "configuration": {"fields": pairs}}
-    return data_type
 
 
 def _is_kept(codec: Any) -> bool:

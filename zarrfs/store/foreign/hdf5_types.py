@@ -53,10 +53,9 @@ def data_type(dtype: Dtype) -> Any:
     """The Zarr data type of elements of a fixed size. Raises NotServedError."""
     if dtype.names is not None:
         assert dtype.fields is not None
-        fields = [
-            {"name": name, "data_type": data_type(dtype.fields[name][0])} for name in dtype.names
-        ]
-        return {"name": "struct", "configuration": {"fields": fields}}
+        # The older name of structs, which all versions of zarr-python know.
+        fields = [[name, data_type(dtype.fields[name][0])] for name in dtype.names]
+        return {"name": "structured", "configuration": {"fields": fields}}
     if dtype.subdtype is not None:
         raise NotServedError("a field of its elements is an array, which Zarr v3 does not have")
     kind, size = dtype.kind, dtype.itemsize
@@ -79,8 +78,6 @@ def data_type(dtype: Dtype) -> Any:
 def fill_value(element: np.ndarray[Any, Any]) -> Any:
     """The fill value in JSON, with its exact bits, of an array without axes."""
     dtype = packed(element.dtype)
-    if dtype.names is not None:
-        return {name: fill_value(element[name]) for name in dtype.names}
     raw = element.astype(dtype).tobytes()
     if dtype.kind == "b":
         return bool(raw[0])
