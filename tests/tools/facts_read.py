@@ -42,11 +42,68 @@ def by_h5py(path, index, hole, roles):
         return {"place": places, "raw": float(array[tuple(index)])}
 
 
+def by_netcdf4(path, index, hole, roles):
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        array = file[Path(path).parent.name]
+        places = {
+            role: float(file[dim][i])
+            for role, dim, i in zip(roles, array.dimensions, index, strict=True)
+            if dim in file.variables and role in "xyz"
+        }
+        value = array[tuple(index)]
+        said = {"place": places, "value": float(value)}
+        return said if hole is None else said | {"hole": missing(array[tuple(hole)])}
+
+
+def missing(value):
+    return bool(np.ma.is_masked(value) or np.isnan(value))
+
+
+def by_vtk(path, index, hole, roles):
+    import vtk
+    from vtk.util.numpy_support import vtk_to_numpy
+
+    mhd = path.endswith(".mhd")
+    reader = vtk.vtkMetaImageReader() if mhd else vtk.vtkXdmfReader()
+    reader.SetFileName(path)
+    reader.Update()
+    image = reader.GetOutputDataObject(0)
+    size, origin, spacing = image.GetDimensions(), image.GetOrigin(), image.GetSpacing()
+    # It ignores the directions of MetaImage; XDMF has no place on an axis where places fall.
+    turned = mhd and "TransformMatrix" in Path(path).read_text()
+    places = {
+        role: origin[k] + spacing[k] * at
+        for k, (role, at) in enumerate(zip(roles[::-1], index[::-1], strict=True))
+        if not turned and (mhd or (origin[k], spacing[k]) != (0, 1))
+    }
+    data = vtk_to_numpy(image.GetPointData().GetArray(0)).reshape(size[::-1])
+    found = {"raw": float(data[(0,) * (3 - len(index)) + tuple(index)])}
+    return found | {"place": places} if places else found
+
+
+def by_mrcfile(path, index, hole, roles):
+    import mrcfile
+
+    with mrcfile.open(path) as file:
+        origin, size = file.header.origin, file.voxel_size
+        places = {
+            role: (float(origin[role]) + float(size[role]) * at) / 1e4  # ångströms
+            for role, at in zip(roles, index, strict=True)
+            if role in "xyz" and size[role] > 0
+        }
+        found = {"raw": float(file.data[tuple(index)])}
+        return found | {"place": places} if places else found
+
+
 def by_simpleitk(path, index, hole, roles):
     import SimpleITK
 
     image = SimpleITK.ReadImage(path)
     at = index[::-1]
+    if path.endswith(".mrc"):  # it reads no origin, and takes ångströms for millimetres
+        return {"raw": float(image[*at, *[0] * (image.GetDimension() - len(at))])}
     if image.GetDimension() < len(at):
         at = at[len(at) - image.GetDimension() :]
     places = image.TransformIndexToPhysicalPoint(at)
@@ -110,7 +167,8 @@ def by_tifffile(path, index, hole, roles):
 
 
 READERS = {
-    "nc": [by_xarray], "h5": [by_h5py], "nhdr": [by_simpleitk, by_pynrrd], "mhd": [by_simpleitk],
+    "nc": [by_xarray, by_netcdf4], "h5": [by_h5py, by_netcdf4], "nhdr": [by_simpleitk, by_pynrrd],
+    "mhd": [by_simpleitk, by_vtk], "mrc": [by_mrcfile, by_simpleitk], "xmf": [by_vtk],
     "nii": [by_simpleitk, by_nibabel], "fits": [by_astropy], "tif": [by_tifffile],
 }  # fmt: skip
 

@@ -219,7 +219,7 @@ def files(tmp_path_factory, shared_mounter):
 @pytest.fixture(scope="module")
 def found(files):
     """For each source, what the readers of each view find, by one process for all."""
-    for module in ("SimpleITK", "nibabel", "nrrd", "astropy"):
+    for module in ("SimpleITK", "nibabel", "nrrd", "astropy", "mrcfile", "vtk"):
         need_module(module)
     asked = [
         (name, view)
@@ -253,8 +253,10 @@ def test_packages_of_python_find_what_the_writer_said(name, found):
             assert "error" not in facts, cell
             if "place" in facts:
                 said = {k: v for k, v in facts["place"].items() if k in expected}
-                assert said == pytest.approx(expected, rel=1e-4), cell
-            if reader != "h5py":
+                # XDMF has no place where places fall.
+                wanted = {k: v for k, v in expected.items() if view != "xmf" or k in said}
+                assert said == pytest.approx(wanted, rel=1e-4), cell
+            if view != "h5":
                 # netCDF has the sign as an attribute.
                 assert facts.get("raw", source.raw) == source.raw, cell
             assert facts.get("value", source.value) == source.value, cell

@@ -37,8 +37,8 @@ def xmf(array: Described) -> Plan:
 def _form(array: Described, number: tuple[str, int]) -> Form:
     axes = array.image_axes
     kind, size = number
-    if array.channels and len(axes) == 2:
-        # VTK reads vectors in three dimensions only.
+    if len(axes) == 2:
+        # VTK reads vectors in three dimensions only, and takes the axes of a plane for y and z.
         axes = (Axis(1), *axes)
     shape = " ".join(str(axis.length) for axis in axes)
     elements = f"{shape} {array.channels}" if array.channels else shape
@@ -46,18 +46,16 @@ def _form(array: Described, number: tuple[str, int]) -> Form:
     # VTK has no grids whose places fall.
     origin = " ".join("0" if axis.falls else digits(axis.origin) for axis in axes)
     spacing = " ".join("1" if axis.falls else digits(axis.size) for axis in axes)
-    rank = len(axes)
-    geometry = "ORIGIN_DXDYDZ" if rank == 3 else "ORIGIN_DXDY"
     endian = "Big" if array.big else "Little"
     name = xml_attribute(array.name)
-    coordinates = f'Dimensions="{rank}" NumberType="Float" Precision="8" Format="XML"'
+    coordinates = 'Dimensions="3" NumberType="Float" Precision="8" Format="XML"'
     binary = f'NumberType="{kind}" Precision="{size}" Format="Binary" Endian="{endian}"'
     text = f"""<?xml version="1.0" ?>
 <Xdmf Version="2.0">
   <Domain>
     <Grid Name={name} GridType="Uniform">
-      <Topology TopologyType="{rank}DCoRectMesh" Dimensions="{shape}"/>
-      <Geometry GeometryType="{geometry}">
+      <Topology TopologyType="3DCoRectMesh" Dimensions="{shape}"/>
+      <Geometry GeometryType="ORIGIN_DXDYDZ">
         <DataItem {coordinates}>{origin}</DataItem>
         <DataItem {coordinates}>{spacing}</DataItem>
       </Geometry>
