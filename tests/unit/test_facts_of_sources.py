@@ -17,6 +17,7 @@ from zarrfs.views.facts.coordinates import coordinates_in
 from zarrfs.views.facts.crs import epsg
 from zarrfs.views.facts.facts import Around
 from zarrfs.views.facts.gather import gather
+from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.registry import find_format
 
@@ -210,3 +211,26 @@ def test_an_axis_with_a_positive_direction_is_z(array):
         beside = array("l", "float32", [3], attributes={"units": "1", **said})
         coordinates = coordinates_in({"l": Neighbour("l", beside, np.arange(3, dtype="f4"))})
         assert gather(array("lyx"), Around((), {}, coordinates)).axes[0].role == role
+
+
+def test_the_code_in_projjson_is_a_code(array):
+    said = {"type": "ProjectedCRS", "id": {"authority": "EPSG", "code": 32633}}
+    place = {"spatial:transform": [10, 0, 500, 0, -10, 400]}
+    described = describe(array(attributes={"proj:projjson": said, **place}), FlatConfig())
+    assert (
+        b"map info = {UTM, 1, 1, 500, 400, 10, 10, 33, North"
+        in find_format("bin.hdr")(described)().header
+    )
+    assert epsg(json.dumps(said)) == (32633, "projected")
+    for wrong in ({"type": "GeographicCRS"}, {"type": []}, {"id": {"code": 4326}}, {"id": 5}):
+        assert epsg(json.dumps(said | wrong)) is None
+    for text in ("{", "{" * 8000, '{"id": [7]}'):
+        assert epsg(text) is None
+
+
+def test_the_coordinate_spatial_ref_is_a_grid_mapping(array):
+    """rioxarray reads it so; xarray's arithmetic loses the attribute that names it."""
+    assert grid_mapping({"coordinates": "spatial_ref lat lon"}) == "spatial_ref"
+    assert grid_mapping({"coordinates": "spatial_ref", "grid_mapping": "crs: x y"}) == "crs"
+    assert grid_mapping({"coordinates": "lat lon spatial_reference"}) == ""
+    assert grid_mapping({"coordinates": ["spatial_ref"]}) == ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -51,6 +53,10 @@ _LAST_CODE = re.compile(
     r"(?:AUTHORITY|ID)\[\s*\"EPSG\"\s*,\s*\"?(\d{4,5})\"?\s*\]\s*\]\s*$", re.ASCII
 )
 
+_PROJJSON: Mapping[str, Kind] = {
+    "GeographicCRS": "geographic", "GeodeticCRS": "geographic", "ProjectedCRS": "projected",
+}  # fmt: skip
+
 
 class Epsg(NamedTuple):
     number: int
@@ -69,7 +75,9 @@ def kind_of(crs: str) -> Kind | None:
 
 
 def epsg(crs: str) -> Epsg | None:
-    """The code of a system of two axes, from well-known text or ``EPSG:4326``."""
+    """The code of a system of two axes, from well-known text, PROJJSON or ``EPSG:4326``."""
+    if crs.startswith("{"):
+        return _epsg_of_projjson(crs)
     if match := _CODE.fullmatch(crs.strip()):
         number = int(match[1])
         kind = _kind_of_number(number)
@@ -86,6 +94,18 @@ def epsg(crs: str) -> Epsg | None:
     said: Kind = "geographic" if head.startswith("GEOG") else "projected"
     # A code of three axes, whose text has the same head, has no kind here.
     return Epsg(number, said) if kind == said else None
+
+
+def _epsg_of_projjson(text: str) -> Epsg | None:
+    """https://proj.org/en/stable/specifications/projjson.html."""
+    try:
+        said = json.loads(text)
+        found = epsg(f"{said['id']['authority']}:{said['id']['code']}")
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return (
+        found if found is not None and found.kind == _PROJJSON.get(str(said.get("type"))) else None
+    )
 
 
 def _kind_of_number(number: int) -> Kind | None:

@@ -26,6 +26,7 @@ _LONGEST_CRS = 8192
 _URL = re.compile(r"https?://www\.opengis\.net/def/crs/EPSG/[\w.]+/(\d{4,5})", re.ASCII)
 _CODE = re.compile(r"[A-Za-z_]{2,16}:[A-Za-z0-9_]{1,16}", re.ASCII)
 _MOST_LEVELS = 64
+_RIOXARRAYS = "spatial_ref"
 
 Transform = tuple[float, ...]
 Found = tuple[Georeference, int | None, int | None]
@@ -86,10 +87,15 @@ def _by_coordinates(said: Transform | None, y: Axis, x: Axis) -> Transform | Non
 def grid_mapping(attributes: Mapping[str, Any]) -> str:
     """The name of the neighbouring array with this array's georeference; empty if there is none.
 
+    rioxarray takes a coordinate of a certain name for one that no attribute names.
     https://cfconventions.org/cf-conventions/cf-conventions.html#grid-mappings-and-projections
     """
     value = attributes.get("grid_mapping")
-    return value.split(":", 1)[0].strip() if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value.split(":", 1)[0].strip()
+    # xarray's arithmetic keeps this scalar coordinate, and loses the attribute.
+    beside = attributes.get("coordinates")
+    return _RIOXARRAYS if isinstance(beside, str) and _RIOXARRAYS in beside.split() else ""
 
 
 def _axes(
