@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.errors import ChunkError
+from zarrfs.format.data_type import DataType
 from zarrfs.views.bytes_view import ReadOnlyView
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.view import Answer, Data, converting
@@ -62,14 +63,17 @@ class Measures(NamedTuple):
     values: Measure
 
 
-def read_texts(elements: Elements, most: int, most_bytes: int) -> list[bytes] | None:
+def read_texts(
+    elements: Elements, data_type: DataType, most: int, most_bytes: int
+) -> list[bytes] | None:
     """All elements in UTF-8, if they are few texts without zeros; else None. Blocks."""
-    if elements.count > most:
+    if elements.count > most or (data_type.fixed_size and data_type.dtype.kind != "U"):
         return None
     try:
-        found = list(elements.wait_for(0, elements.count))
+        found = elements.wait_for(0, elements.count)
+        found = found.view(data_type.dtype) if data_type.fixed_size else found
         texts = [text.encode() for text in found if isinstance(text, str)]
-    except (ChunkError, UnicodeEncodeError):
+    except (ChunkError, ValueError):  # also numbers that are no characters
         return None
     whole = len(texts) == elements.count and sum(map(len, texts)) <= most_bytes
     return texts if whole and not any(b"\0" in text for text in texts) else None

@@ -245,6 +245,21 @@ def test_texts_that_are_no_texts_of_a_file_are_left_out(tmp_path, mount):
         assert not len(file)
 
 
+@pytest.mark.filterwarnings("ignore:The data type .FixedLengthUTF32")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_texts_of_a_fixed_length_are_texts(zarr_format, tmp_path, mount):
+    """xarray writes coordinates so; netCDF programs read texts of any length."""
+    group = zarr.create_group(tmp_path / "t.zarr", zarr_format=zarr_format)
+    texts = np.array(["a", "bb", "cå", ""])
+    for name, data in (("name", texts), ("plane", texts.reshape(2, 2))):
+        array = group.create_array(name, shape=data.shape, dtype=data.dtype)
+        array[...] = data
+    data = mount(tmp_path / "t.zarr", views=VIEWS).read("group.h5")
+    with h5py.File(io.BytesIO(data)) as file:
+        assert file["name"].asstr()[...].tolist() == texts.tolist()
+        assert file.attrs["zarrfs_left_out"] == b"plane"
+
+
 def test_a_chunk_that_is_bad_is_an_error_where_it_is_read(mount):
     store = MemoryStore({
         "zarr.json": group_document(),

@@ -19,13 +19,15 @@ from zarrfs.views.bits import count_equal
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.headers.describe import describe
-from zarrfs.views.headers.form import GroupForm, Inexpressible
+from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible
 from zarrfs.views.headers.grouped import MOST_MEMBERS, Below, Grouped, Member, Wanted
+from zarrfs.views.headers.hdf5.file import MOST_TEXTS
 from zarrfs.views.headers.hdf5.group import MOST_ARRAYS
 from zarrfs.views.headers.registry import chosen_of_group, find_group_format
 from zarrfs.views.tiles.boxes import Boxes
 from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
 from zarrfs.views.tiles.tiling import Tiling
+from zarrfs.views.variable import read_texts
 
 _versions = count(1)
 
@@ -185,7 +187,9 @@ class MountedGroup(MountedNode):
                 read = node.layout.read
                 elements = Elements(node.array, Window.whole(read), FlatConfig())
                 count_in = partial(count_equal, elements)
-                members.append(Member(path, node.described(layout), read, count=count_in))
+                data_type = metadata.layout.data_type
+                texts = read_texts(elements, data_type, MOST_TEXTS, LARGEST_HEADER)
+                members.append(Member(path, node.described(layout), read, texts, count_in))
                 continue
             elif isinstance(node, VariableArray) and (texts := node.texts()) is not None:
                 described = describe(metadata, layout, node.node.path)

@@ -57,7 +57,7 @@ class VariableArray(MountedArray):
 
     def texts(self) -> list[bytes] | None:
         """The elements for a file of a group; None if they are no texts, or too many. Blocks."""
-        return read_texts(self._elements, MOST_TEXTS, LARGEST_HEADER)
+        return read_texts(self._elements, self.layout.data_type, MOST_TEXTS, LARGEST_HEADER)
 
     def names(self) -> Iterator[tuple[str, int]]:
         for extension, local in _EXTENSIONS.items():

@@ -92,14 +92,14 @@ def _form(
         metadata = node.metadata
         if isinstance(metadata, ArrayMetadata):
             array, read = caches.open(node.path, metadata), metadata.layout.read
-            texts, elements = None, Elements(array, Window.whole(read), FlatConfig())
-            if metadata.layout.data_type.fixed_size:
+            elements = Elements(array, Window.whole(read), FlatConfig())
+            data_type = metadata.layout.data_type
+            texts = read_texts(elements, data_type, MOST_TEXTS, LARGEST_HEADER)
+            if data_type.fixed_size:
                 arrays[path] = array, metadata
-            else:
-                texts = read_texts(elements, MOST_TEXTS, LARGEST_HEADER)
-                if texts is None:
-                    others.append(path)
-                    continue
+            elif texts is None:
+                others.append(path)
+                continue
             around = facts_around(source, store, node, config.source)
             described = describe(metadata, FlatConfig(), node.path, around)
             count_in = partial(count_equal, elements)
