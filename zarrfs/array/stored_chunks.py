@@ -10,6 +10,7 @@ from operator import floordiv, mod
 import numpy as np
 
 from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, Memory, StoredChunk
+from zarrfs.array.shards.parts import EncodedBatch
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
 from zarrfs.errors import (
     ChunkError,
@@ -21,7 +22,7 @@ from zarrfs.errors import (
     reason_of,
 )
 from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.codec import Chunk, EncodedBatch
+from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import Blob, Generation, Store
@@ -148,15 +149,15 @@ class StoredChunks:
             by_shard.setdefault(stored, {})[local] = index
         found: Iterator[_OfShard] = repeat(None)
         if shards.reads_several:
-            near = self._store.traits.near
+            shape = self._layout.stored.regular_shape
             found = shards.read_several(
                 [
                     WantedShard(
                         self.key(stored),
-                        self._layout.stored.chunk_shape(stored),
+                        shape or self._layout.stored.chunk_shape(stored),
                         list(by_local),
                         # It tells a near store nothing.
-                        not near and len(by_local) == self.chunks_in(stored),
+                        not shards.near and len(by_local) == self.chunks_in(stored),
                     )
                     for stored, by_local in by_shard.items()
                 ],

@@ -11,7 +11,7 @@ raises `zarrfs.errors.DecodeError`. It takes no more memory than the limits that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -143,28 +143,6 @@ class StoresElements(BoundArrayBytes, Protocol):
     def takes_any(self) -> bool:
         """Whether any bytes are valid elements, and each element has only one form."""
         ...
-
-
-class EncodedBatch(NamedTuple):
-    """Several encoded chunks.
-
-    pieces : the bytes that contain the chunks.
-    parts : for each chunk the number of its piece, and its start and stop in that piece; None for
-        a chunk that is not stored.
-    """
-
-    pieces: Sequence[Buffer]
-    parts: Sequence[tuple[int, int, int] | None]
-
-    def chunks(self) -> Iterator[Buffer | None]:
-        """The bytes of each chunk; None if it is not stored."""
-        pieces = [memoryview(piece) for piece in self.pieces]
-        for part in self.parts:
-            if part is None:
-                yield None
-            else:
-                number, start, stop = part
-                yield pieces[number][start:stop]
 
 
 class EncodedPart(NamedTuple):

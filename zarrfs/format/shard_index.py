@@ -25,11 +25,19 @@ IndexLocation = Literal["start", "end"]
 
 
 class IndexCodec(NamedTuple):
-    """Reads and writes the index of shards of ``counts`` inner chunks along each axis."""
+    """Reads and writes the index of shards of ``counts`` inner chunks along each axis.
+
+    size : bytes of the encoded index.
+    offset : of the encoded index in a shard; a negative one counts from the shard's end.
+    first : the smallest offset that an inner chunk can have.
+    """
 
     counts: Shape
     location: IndexLocation
     codec: ChunkCodec
+    size: int
+    offset: int
+    first: int
 
     @classmethod
     def bind(cls, counts: Shape, location: IndexLocation, codecs: CodecPipeline) -> IndexCodec:
@@ -38,17 +46,9 @@ class IndexCodec(NamedTuple):
         codec = codecs.bind(spec)
         if not codec.encoded.exact:
             raise ValueError("index_codecs must give a fixed size")
-        return cls(counts, location, codec)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the encoded index."""
-        return self.codec.encoded.maximum
-
-    @property
-    def offset(self) -> int:
-        """Offset of the encoded index in a shard; a negative one counts from the shard's end."""
-        return 0 if self.location == "start" else -self.size
+        size = codec.encoded.maximum
+        places = (0, size) if location == "start" else (-size, 0)
+        return cls(counts, location, codec, size, *places)
 
     @property
     def nbytes(self) -> int:
@@ -72,11 +72,6 @@ class IndexCodec(NamedTuple):
         # A copy, because a view would keep all of a shard that was read whole.
         entries = np.array(self.codec.decode(data), order="C")
         return ShardIndex(entries, self.first, shard_size)
-
-    @property
-    def first(self) -> int:
-        """The smallest offset that an inner chunk can have."""
-        return self.size if self.location == "start" else 0
 
 
 class Places(NamedTuple):

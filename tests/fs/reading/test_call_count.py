@@ -60,9 +60,9 @@ ALONE, ACROSS = (16, 32, 128), (16, 32, 32)
         (ALONE, None, None, 145, 28),
         (ALONE, None, ZstdCodec(), 150, 30),
         (ALONE, None, BloscCodec(), 160, 30),
-        (ALONE, (32, 64, 128), ZstdCodec(), 230, 42),
+        (ALONE, (32, 64, 128), ZstdCodec(), 200, 37),
         (ACROSS, None, ZstdCodec(), 400, 36),
-        (ACROSS, (32, 64, 64), ZstdCodec(), 580, 46),
+        (ACROSS, (32, 64, 64), ZstdCodec(), 540, 41),
     ],
     ids=["uncompressed", "zstd", "blosc", "shard", "four chunks", "four chunks of a shard"],
 )

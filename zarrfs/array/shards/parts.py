@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from threading import Lock
 from typing import NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.shards.leftovers import Leftovers
 from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, EncodedBatch
+from zarrfs.format.codec import Buffer
 from zarrfs.format.shard_index import IndexCodec, ShardIndex
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store
 from zarrfs.store.ranges import Span, merge
@@ -187,14 +187,36 @@ def read_index(part: Part, codec: IndexCodec) -> ShardIndex:
     return codec.decode(data, part.size)
 
 
+class EncodedBatch(NamedTuple):
+    """Several encoded chunks.
+
+    pieces : the bytes that contain the chunks.
+    parts : for each chunk the number of its piece, and its start and stop in that piece; None for
+        a chunk that is not stored.
+    """
+
+    pieces: Sequence[Buffer]
+    parts: Sequence[tuple[int, int, int] | None]
+
+    def chunks(self) -> Iterator[Buffer | None]:
+        """The bytes of each chunk; None if it is not stored."""
+        pieces = [memoryview(piece) for piece in self.pieces]
+        for part in self.parts:
+            if part is None:
+                yield None
+            else:
+                number, start, stop = part
+                yield pieces[number][start:stop]
+
+
 class ReadPlan(NamedTuple):
     """How bytes at many places of a part are read.
 
-    ranges : what to read, by offset and length; neighbouring places are in one range.
+    ranges : what to read; neighbouring places are in one range.
     parts : for each place as in `EncodedBatch`, where a piece is what a range holds.
     """
 
-    ranges: Sequence[tuple[int, int]]
+    ranges: Sequence[ByteRange]
     parts: Sequence[tuple[int, int, int] | None]
 
     def read(self, part: Part) -> EncodedBatch:
@@ -206,6 +228,8 @@ def plan_few(places: Sequence[tuple[int, int] | None]) -> ReadPlan:
     """
     places : by offset and length; None for nothing.
     """
+    if len(places) == 1 and (only := places[0]) is not None:
+        return ReadPlan([ByteRange(*only)], [(0, 0, only[1])])
     spans = [Span(place[0], place[0] + place[1]) for place in places if place is not None]
     merged = merge(spans, max_gap=_GAP, max_length=sys.maxsize)
     starts = [span.start for span in merged]
@@ -218,7 +242,7 @@ def plan_few(places: Sequence[tuple[int, int] | None]) -> ReadPlan:
         number = bisect_right(starts, offset) - 1
         within = offset - starts[number]
         found.append((number, within, within + length))
-    return ReadPlan([(span.start, span.stop - span.start) for span in merged], found)
+    return ReadPlan([ByteRange(start, stop - start) for start, stop in merged], found)
 
 
 def plan_scattered(offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> ReadPlan:
@@ -234,7 +258,7 @@ def plan_scattered(offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> Re
     heads = np.flatnonzero(first)
     tails = np.append(heads[1:], len(order)) - 1
     bases = starts[heads]
-    ranges = list(zip(bases.tolist(), (reached[tails] - bases).tolist(), strict=True))
+    ranges = list(map(ByteRange, bases.tolist(), (reached[tails] - bases).tolist()))
     within = starts - np.repeat(bases, tails - heads + 1)
     places = np.empty((3, len(lengths)), np.int64)
     places[:, order] = np.cumsum(first) - 1, within, within + lengths[order]

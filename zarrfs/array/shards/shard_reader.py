@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from zarrfs.array.shards.inner_ranges import InnerPlan, InnerRanges
+from zarrfs.array.shards.inner_ranges import InnerRanges
 from zarrfs.array.shards.parts import (
+    EncodedBatch,
     MemoryPart,
     ObjectChanged,
     Part,
@@ -23,7 +24,7 @@ from zarrfs.array.shards.wrapping import Wrapping, bind_wrappings
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
-from zarrfs.format.codec import Buffer, EncodedBatch
+from zarrfs.format.codec import Buffer
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import Generation, ObjectInfo, Store
@@ -88,6 +89,7 @@ class ShardReader:
     largest_wrapping : the most bytes of a shard that the reader has to read whole, because codecs
         wrap the shard or because writers replace it too often.
     longest : the most bytes of an encoded inner chunk.
+    near : see `StoreTraits`.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class ShardReader:
         self._cache = cache
         self._largest_wrapping = largest_wrapping
         self._shards = StoredShards(store, layout, cache)
+        self.near = self._shards.near
         self._leaf_shape = layout.levels[-1].inner_shape
         self._leaf_codec = layout.chunk_codec(self._leaf_shape)
         self._longest = longest
@@ -153,7 +156,7 @@ class ShardReader:
         that `read` raises; None if an inner chunk is bad, or the shard changes meanwhile. A near
         store may read ahead.
         """
-        if self._store.traits.near:
+        if self.near:
             yield from self._read_in_steps(wanted)
             return
         for shard in wanted:
@@ -197,24 +200,23 @@ class ShardReader:
     ) -> Iterator[tuple[EncodedBatch, Generation | None] | Exception | None]:
         """See `read_several`."""
         level = self._layout.levels[0]
-        plans = []
-        for shard in wanted:
-            entries = level.entries(shard.indices)
-            plans.append(InnerPlan(partial(self._plan, entries=entries), len(entries)))
         ranges = [
-            ShardRanges(key, shape, plan.ranges)
-            for (key, shape, *_), plan in zip(wanted, plans, strict=True)
+            ShardRanges(key, shape, partial(self._plan, entries=level.entries(indices)))
+            for key, shape, indices, _ in wanted
         ]
-        for shard, plan, read in zip(
-            wanted, plans, self._shards.read_in_steps(ranges), strict=True
-        ):
+        for shard, read in zip(wanted, self._shards.read_in_steps(ranges), strict=True):
             if isinstance(read, ObjectChanged | StoreConflict):
                 self._shards.forget(shard.key)
                 yield None
             elif isinstance(read, Exception):
                 yield read
+            elif read.generation is None:
+                yield EncodedBatch([], [None] * len(shard.indices)), None
+            elif read.plan is None:
+                yield None
             else:
-                yield plan.result(read)
+                data = [blob.data for blob in read.blobs]
+                yield EncodedBatch(data, read.plan.parts), read.generation
 
     def _read_whole(
         self, key: str, shard_shape: Shape, indices: Sequence[Index]

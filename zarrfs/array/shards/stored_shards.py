@@ -11,7 +11,9 @@ from zarrfs.array.shards.parts import (
     ObjectChanged,
     Part,
     PartCache,
+    ReadPlan,
     StoredPart,
+    check_lengths,
     read_index,
 )
 from zarrfs.array.shards.wrapping import Wrapping
@@ -26,30 +28,34 @@ StoredState = tuple[Part | None, Generation | None]
 
 
 class ShardRanges(NamedTuple):
-    """A shard, and which ranges of it to read, by its outermost index.
+    """A shard, and what to read of it, by its outermost index.
 
-    ranges : must not raise.
+    plan : returns None if nothing is to be read; must not raise.
     """
 
     key: str
     shape: Shape
-    ranges: Callable[[ShardIndex], Sequence[ByteRange]]
+    plan: Callable[[ShardIndex], ReadPlan | None]
 
 
 class ShardRead(NamedTuple):
     """The ranges of a shard, in one state.
 
     generation : None if the shard is not stored.
+    blobs : the ranges of ``plan``.
     """
 
     generation: Generation | None
     blobs: Sequence[Blob]
+    plan: ReadPlan | None
 
 
 class StoredShards:
     """The shards of one array. Thread-safe.
 
     It remembers in which state it saw each shard last, and caches the indexes.
+
+    near : see `StoreTraits`.
     """
 
     def __init__(self, store: Store, layout: ChunkLayout, cache: PartCache) -> None:
@@ -57,6 +63,7 @@ class StoredShards:
         self._levels = layout.levels
         self._cache = cache
         self._known = KnownObjects()
+        self.near = store.traits.near
 
     def forget(self, key: str) -> None:
         """Ask the store again for the state of an object."""
@@ -74,7 +81,7 @@ class StoredShards:
         None if its index is cached, if the shard is larger, or if no round trip would be saved.
         """
         limit = most + self.index_codec(shard_shape).size
-        if self._store.traits.near or self.known(key) is not None:
+        if self.near or self.known(key) is not None:
             return None
         forgotten = self._known.forgotten
         try:
@@ -100,7 +107,7 @@ class StoredShards:
     def _found(self, key: str, shard_shape: Shape) -> tuple[StoredPart | None, Generation | None]:
         if (part := self.known(key)) is not None:
             return part, part.info.generation
-        if self._store.traits.near:
+        if self.near:
             return self._asked(key, shard_shape)
         # Otherwise each thread that needs the shard would fetch its index.
         with self._cache.leftovers.fetching((key,)):
@@ -122,15 +129,14 @@ class StoredShards:
         if blobs is None:
             return None, None
         (blob,) = blobs
-        self.decoded_index(key, shard_shape, blob)
+        self.decoded_index(key, codec, blob)
         part = self.part(key, blob.info)
         part.keep_whole(blobs)
         self._known.remember(key, blob.info, forgotten)
         return part, blob.info.generation
 
-    def decoded_index(self, key: str, shard_shape: Shape, blob: Blob) -> ShardIndex:
+    def decoded_index(self, key: str, codec: IndexCodec, blob: Blob) -> ShardIndex:
         """The index that ``blob`` holds; this call also caches it. Raises DecodeError."""
-        codec = self.index_codec(shard_shape)
         if len(blob.data) != codec.size:
             raise DecodeError(f"a shard of {blob.info.size} bytes has no room for its index")
         part = self.part(key, blob.info)
@@ -190,7 +196,7 @@ class StoredShards:
 
     def part(self, key: str, info: ObjectInfo) -> StoredPart:
         """All of a shard in the state of ``info``."""
-        leftovers = None if self._store.traits.near else self._cache.leftovers
+        leftovers = None if self.near else self._cache.leftovers
         return StoredPart(self._store, key, info, 0, info.size, leftovers)
 
 
@@ -205,28 +211,33 @@ class _Lookup:
         self._shards = shards
         self._shard = shard
         self._failed: DecodeError | None = None
+        self._plan: ReadPlan | None = None
         self._known = shards.known(shard.key)
         index = None if self._known is None else shards.cached_index(self._known, 0)
         if index is not None:
-            places = shard.ranges(index)
+            places = self._planned(index)
             self.steps = Steps(shard.key, (), lambda _: places)
         else:
             self._known = None
-            codec = shards.index_codec(shard.shape)
+            self._codec = codec = shards.index_codec(shard.shape)
             first = ByteRange(codec.offset, codec.size)
             self.steps = Steps(shard.key, (first,), self._places)
 
     def _places(self, blobs: Sequence[Blob]) -> Sequence[ByteRange]:
         """The wanted ranges, by the index in ``blobs``."""
         (blob,) = blobs
-        self.read = self._failed = None
+        self.read = self._failed = self._plan = None
         try:
-            index = self._shards.decoded_index(self.steps.key, self._shard.shape, blob)
+            index = self._shards.decoded_index(self.steps.key, self._codec, blob)
         except DecodeError as error:
             self._failed = error
             return ()
         self.read = blob.info
-        return self._shard.ranges(index)
+        return self._planned(index)
+
+    def _planned(self, index: ShardIndex) -> Sequence[ByteRange]:
+        self._plan = self._shard.plan(index)
+        return () if self._plan is None else self._plan.ranges
 
     def result(self, blobs: list[Blob] | None) -> ShardRead | Exception:
         """The ranges that were read, or an error.
@@ -237,12 +248,19 @@ class _Lookup:
             return self._failed
         if self._known is None:
             if blobs is None:
-                return ShardRead(None, [])
-            return ShardRead(blobs[0].info.generation, blobs[1:])
-        generation = self._known.info.generation
-        if blobs is None or any(blob.info.generation != generation for blob in blobs):
-            return ObjectChanged(self.steps.key)
-        return ShardRead(generation, blobs)
+                return ShardRead(None, [], None)
+            generation = blobs[0].info.generation
+            blobs = blobs[1:]
+        else:
+            generation = self._known.info.generation
+            if blobs is None or any(blob.info.generation != generation for blob in blobs):
+                return ObjectChanged(self.steps.key)
+        if self._plan is not None:
+            try:
+                check_lengths(blobs, self._plan.ranges)
+            except DecodeError as error:
+                return error
+        return ShardRead(generation, blobs, self._plan)
 
 
 def _index_name(part: Part, depth: int) -> tuple[object, ...] | None:
