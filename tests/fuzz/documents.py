@@ -13,7 +13,11 @@ from zarrfs.errors import DecodeError, ZarrfsError
 from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v1 import parse_array_v1
-from zarrfs.format.metadata.older.v2 import parse_array_v2, parse_group_v2
+from zarrfs.format.metadata.older.v2 import (
+    parse_array_v2,
+    parse_consolidated_v2,
+    read_group_v2,
+)
 from zarrfs.format.metadata.strict import deviations
 from zarrfs.format.metadata.v3 import parse_node
 
@@ -136,7 +140,9 @@ class Documents:
             return parse_array_v1(text, other)
         if random.random() < 0.1:
             consolidated = json.dumps({"metadata": {"a/.zarray": {}, ".zgroup": {}}}).encode()
-            return parse_group_v2(text, other, mutated_bytes(random, consolidated))
+            children = parse_consolidated_v2(mutated_bytes(random, consolidated))
+            attributes = None if other is None else load_json(other, ".zattrs")
+            return read_group_v2(load_json(text, ".zgroup"), attributes, children)
         return parse_array_v2(text, other)
 
     def _use(self, random: Random, metadata: ArrayMetadata) -> None:

@@ -19,8 +19,8 @@ from zarrfs.format.metadata.older.v1 import parse_array_v1
 from zarrfs.format.metadata.older.v2 import (
     parse_array_v2,
     parse_consolidated_v2,
-    parse_group_v2,
     read_array_v2,
+    read_group_v2,
 )
 
 
@@ -200,12 +200,12 @@ class TestDocuments:
         assert parse({"_ARRAY_DIMENSIONS": ["y"]}).dimension_names == ()
 
     def test_groups(self):
-        group = parse_group_v2(b'{"zarr_format": 2}', b'{"a": 1}')
+        group = read_group_v2({"zarr_format": 2}, {"a": 1})
         assert (group.zarr_format, group.attributes["a"], group.children) == (2, 1, None)
         with pytest.raises(MetadataError, match="zgroup"):
-            parse_group_v2(b'{"zarr_format": 3}', None)
+            read_group_v2({"zarr_format": 3}, None)
         with pytest.raises(MetadataError, match="zattrs"):
-            parse_group_v2(b'{"zarr_format": 2}', b"[]")
+            read_group_v2({"zarr_format": 2}, [])
 
     def test_consolidated(self):
         text = json.dumps(
@@ -224,7 +224,7 @@ class TestDocuments:
         assert set(nodes["a/b"]) == set(DOCUMENTS[2]) - {".zgroup", ".zmetadata"}
         array = read_array_v2(nodes["a/b"][".zarray"], nodes["a/b"][".zattrs"])
         assert (array.shape, array.attributes["x"]) == ((5, 7), 1)
-        assert parse_group_v2(b'{"zarr_format": 2}', None, text).children == nodes
+        assert read_group_v2({"zarr_format": 2}, None, nodes).children == nodes
         for wrong in (b"[]", b"{}", b'{"metadata": 1}', b"{"):
             with pytest.raises(MetadataError, match="zmetadata"):
                 parse_consolidated_v2(wrong)

@@ -83,7 +83,7 @@ class ChunkDecoder:
             return stored
         index = stored.index
         try:
-            chunk = self.codec(index).decode(stored.data, None, memory and memory(index))
+            chunk = self.codec(index).decode(stored.data, memory and memory(index))
         except DecodeError as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 - a decoder's error must affect this chunk only

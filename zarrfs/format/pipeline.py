@@ -27,7 +27,6 @@ from zarrfs.format.codec import (
     SizeBound,
     StoresElements,
 )
-from zarrfs.format.copying import copy_elements
 
 
 class CodecPipeline(NamedTuple):
@@ -205,33 +204,20 @@ class ChunkCodec(NamedTuple):
         """Whether a checksum is stored with the chunk."""
         return verifies(self.bytes_bytes)
 
-    def decode(
-        self, data: Buffer, out: Chunk | None = None, memory: memoryview | None = None
-    ) -> Chunk:
-        """The chunk that ``data`` encodes, in ``out`` if that is given.
+    def decode(self, data: Buffer, memory: memoryview | None = None) -> Chunk:
+        """The chunk that ``data`` encodes; it may be a read-only view of ``data`` or ``memory``.
 
-        out : array of ``spec.shape`` and ``spec.dtype``, of any strides. Its content is undefined
-            after an error.
         memory : writable memory of the decoded chunk's size, usable for the result or for an
             intermediate result.
 
-        Without ``out``, the result may be a view of ``data`` or ``memory`` and may be read-only.
         Raises DecodeError.
         """
-        direct = memory
-        if out is not None and self.in_place > 0 and out.flags.c_contiguous:
-            direct = out.reshape(-1).view(np.uint8).data
-        if direct is not None and len(direct) != self.in_place:
-            direct = None
-        data = decode_bytes(self.bytes_bytes, data, direct)
-        chunk = self.array_bytes.decode(data)
+        if memory is not None and len(memory) != self.in_place:
+            memory = None
+        chunk = self.array_bytes.decode(decode_bytes(self.bytes_bytes, data, memory))
         for codec in reversed(self.array_array):
             chunk = codec.decode(chunk)
-        if out is None:
-            return chunk
-        if data is not direct or direct is memory:
-            copy_elements(chunk, out)
-        return out
+        return chunk
 
     def stored_elements(self, data: Buffer, counts: Shape = ()) -> Chunk:
         """A chunk, or several of them that lie side by side, of elements as they are stored.

@@ -19,6 +19,7 @@ import numpy as np
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.copying import copy_elements
 from zarrfs.format.pipeline import ChunkCodec, CodecPipeline
 from zarrfs.format.shard_index import IndexCodec, IndexLocation
 
@@ -72,7 +73,7 @@ class BoundSharding:
             if where is None:
                 self.spec.fill_into(part)
             else:
-                self.inner.decode(view[where[0] : where[0] + where[1]], part)
+                copy_elements(self.inner.decode(view[where[0] : where[0] + where[1]]), part)
         return shard
 
     def _parts(self, shard: Chunk) -> Iterator[tuple[Index, Chunk]]:

@@ -50,15 +50,6 @@ def parse_array_v2(zarray: bytes, zattrs: bytes | None) -> ArrayMetadata:
     return read_array_v2(load_json(zarray, V2_ARRAY), attributes)
 
 
-def parse_group_v2(
-    zgroup: bytes, zattrs: bytes | None, zmetadata: bytes | None = None
-) -> GroupMetadata:
-    """The group that the documents describe; with ``.zmetadata``, all nodes below it too."""
-    attributes = None if zattrs is None else load_json(zattrs, V2_ATTRIBUTES)
-    children = None if zmetadata is None else parse_consolidated_v2(zmetadata)
-    return read_group_v2(load_json(zgroup, V2_GROUP), attributes, children)
-
-
 def parse_consolidated_v2(zmetadata: bytes) -> Consolidated:
     """As `read_consolidated_v2`."""
     return read_consolidated_v2(load_json(zmetadata, V2_CONSOLIDATED))
@@ -84,7 +75,10 @@ def read_group_v2(
     children: Consolidated | None = None,
     damage: Damage | None = None,
 ) -> GroupMetadata:
-    """As `parse_group_v2`, from parsed documents; ``damage`` as `noting` takes it."""
+    """The group that parsed documents describe; with ``children``, all nodes below it too.
+
+    damage : as `noting` takes it.
+    """
     with noting(damage):
         if not isinstance(zgroup, Mapping) or zgroup.get("zarr_format") != 2:
             raise MetadataError(V2_GROUP, "is not an object with zarr_format 2")
