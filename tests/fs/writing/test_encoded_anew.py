@@ -86,9 +86,8 @@ def test_of_version_2(opened, tmp_path, anew):
     [
         array_document((16,), (4,), attributes={"said": "more"}),
         array_document((20,), (4,)),
-        None,
     ],
-    ids=["attributes", "shape", "gone"],
+    ids=["attributes", "shape"],
 )
 def test_other_changes_of_the_metadata_are_none_of_it(opened, document):
     store = WriteStore({"zarr.json": array_document((16,), (4,))})
@@ -116,6 +115,50 @@ def test_changes_are_stored_once_the_array_is_as_it_was(opened):
 
 
 GROUP = json.dumps({"zarr_format": 3, "node_type": "group"}).encode()
+
+
+@pytest.mark.parametrize("cheap", [True, False], ids=["local", "remote"])
+@pytest.mark.parametrize("stored", [True, False], ids=["stored before", "never stored"])
+def test_changes_of_a_deleted_array_are_kept_as_conflicts(
+    opened, tmp_path, monkeypatch, cheap, stored
+):
+    """Whatever is made in its place would take chunks that are stored now for its own."""
+    monkeypatch.setattr("zarrfs.array.making.array_documents._LOOK_S", 0)
+    journal = tmp_path / "journal"
+    store = WriteStore({"zarr.json": array_document((16,), (4,))}, cheap=cheap)
+    mount = opened(store, journal=str(journal))
+    file = mount.edit("array.bin")
+    if stored:
+        file.write(8, b"\1\1")
+        file.fsync()
+    file.write(0, b"\1\1")
+    store.replace("zarr.json", None)
+    with pytest.raises(EncodingChanged, match="deleted the array") as failure:
+        file.fsync()
+    assert errno_of(failure.value) == 5
+    # It may come back, as one that was moved away for a moment.
+    store.replace("zarr.json", array_document((16,), (4,)))
+    file.fsync()
+    file.write(0, b"\2\2")
+    before = store.objects.pop("c/0")
+    store.replace("zarr.json", None)
+    assert before[:2] == b"\1\1"
+    assert any("1 changed chunk of / kept in" in str(error) for error in mount.fs.drain())
+    assert "c/0" not in store.objects
+    assert len(list((journal / "conflicts").iterdir())) == 1
+
+
+def test_an_array_that_consolidated_metadata_describe_needs_no_document(opened):
+    """They lead readers to its chunks."""
+    array = array_document((16,), (4,))
+    inline = {"kind": "inline", "must_understand": False, "metadata": {"a": json.loads(array)}}
+    group = {**json.loads(GROUP), "attributes": {}, "consolidated_metadata": inline}
+    store = WriteStore({"zarr.json": json.dumps(group).encode(), "a/zarr.json": array})
+    file = opened(store).edit("a/array.bin")
+    file.write(0, b"\1\1")
+    store.replace("a/zarr.json", None)
+    file.fsync()
+    assert store.objects["a/c/0"][:2] == b"\1\1"
 
 
 def test_changes_of_what_is_a_group_now_are_kept_as_conflicts(opened, tmp_path):

@@ -161,15 +161,19 @@ class ArrayDocuments:
         raise StoreConflict(key, "other writers keep changing it")
 
     def _groups(self) -> Iterator[tuple[str, str]]:
-        """Consolidated documents of groups above, and the array's path below each group."""
-        if (name := _CONSOLIDATED.get(self.zarr_format)) is None:
-            return
-        parts = self.path.split("/") if self.path else []
-        for depth in reversed(range(len(parts))):
-            yield join("/".join(parts[:depth]), name), "/".join(parts[depth:])
+        return _groups_above(self.path, self.zarr_format)
 
     def _get(self, key: str) -> Blob | None:
         return self._store.get(key, limit=LARGEST_DOCUMENT)
+
+
+def _groups_above(path: str, zarr_format: int) -> Iterator[tuple[str, str]]:
+    """Consolidated documents of groups above, and the array's path below each group."""
+    if (name := _CONSOLIDATED.get(zarr_format)) is None:
+        return
+    parts = path.split("/") if path else []
+    for depth in reversed(range(len(parts))):
+        yield join("/".join(parts[:depth]), name), "/".join(parts[depth:])
 
 
 class StoredEncoding:
@@ -191,8 +195,8 @@ class StoredEncoding:
     def check(self) -> None:
         """Look at the stored metadata, before chunks are stored. Blocks.
 
-        An array without metadata of its own, or one that was deleted, passes. Raises
-        EncodingChanged, MetadataError, StoreError.
+        An array passes that only consolidated metadata describe. Raises EncodingChanged,
+        MetadataError, StoreError.
         """
         store, metadata = self._array.store, self._array.metadata
         now = time.monotonic()
@@ -203,11 +207,24 @@ class StoredEncoding:
             if self._documents is None:
                 self._documents = ArrayDocuments(store, self._array.path, metadata.zarr_format)
             info = store.info(self._documents.key)
-            if info is not None and info.generation != self._seen:
+            if info is None or info.generation != self._seen:
                 self._compare(self._documents)
+            self.changed = False
         except NodeNotFound:
-            pass
+            self.changed = not self._described_above()
+            if self.changed:
+                key = join(self._array.path, _OWN[metadata.zarr_format])
+                raise EncodingChanged(key, "another program has deleted the array") from None
         self._looked = now
+
+    def _described_above(self) -> bool:
+        """Whether consolidated metadata of a group lead readers to the array."""
+        store = self._array.store
+        for key, below in _groups_above(self._array.path, self._array.metadata.zarr_format):
+            blob = store.get(key, limit=LARGEST_DOCUMENT)
+            if blob is not None and shapes_below(bytes(blob.data), below, key):
+                return True
+        return False
 
     def check_inside(self, stored: Index) -> None:
         """Raises EncodingChanged if a part of the object is not in the array any more."""
@@ -235,7 +252,7 @@ class StoredEncoding:
                 raise EncodingChanged(
                     documents.key, "describes a group in place of the array"
                 ) from None
-            return
+            raise
         self.changed = _encoding(state.metadata) != self._encoding
         if self.changed:
             raise EncodingChanged(
