@@ -114,9 +114,8 @@ class StoreTraits(NamedTuple):
     """The facts about a store by which others choose how to use it.
 
     near : whether a request costs microseconds, as on a disk, rather than a round trip.
-    in_flight : number of requests that the store should have in flight now. A remote store
-        raises it for as long as more requests are faster. 1 if a request waits only for the
-        processor and the disk.
+    in_flight : number of requests that the store should have in flight. 1 if a request waits only
+        for the processor and the disk.
     immutable : whether no object ever appears, changes or disappears.
     """
 

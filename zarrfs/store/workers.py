@@ -34,6 +34,26 @@ def cancel_when_abandoned(cancel: Callable[[], object]) -> None:
         call.cancel = cancel
 
 
+def is_abandoned() -> bool:
+    """Whether the call in this worker was abandoned, so that nobody waits for its result."""
+    call: _Call[object] | None = getattr(_current, "call", None)
+    return call is not None and call.abandoned
+
+
+def part_of_call(work: Callable[[], None]) -> Callable[[], None]:
+    """``work`` for another thread, in which it counts as part of the call in this worker."""
+    call: _Call[object] | None = getattr(_current, "call", None)
+
+    def run() -> None:
+        _current.call = call
+        try:
+            work()
+        finally:
+            _current.call = None
+
+    return run
+
+
 RepeatRule: TypeAlias = Callable[[StoreUnavailable, int], float | None]
 """Maps the failure of a request and the number of its failures before to the seconds after which
 to send it again; None: not again."""

@@ -107,11 +107,9 @@ class FsspecStore(Store):
 
     @property
     def traits(self) -> StoreTraits:
-        reader = self._reader
-        in_flight = self._config.concurrency
-        if isinstance(reader, RangedReader):
-            in_flight = reader.requests_at_once
-        return StoreTraits(near=False, in_flight=in_flight, immutable=self._immutable)
+        return StoreTraits(
+            near=False, in_flight=self._config.concurrency, immutable=self._immutable
+        )
 
     @property
     def read_only(self) -> str | None:

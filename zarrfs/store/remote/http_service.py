@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -20,7 +20,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from zarrfs.store.base import ByteRange, ObjectInfo
-from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT, NotServed, ObstoreObjects
+from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
+from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import BadReply, ListingUnsupported, RequestConfig, ServiceError
 
@@ -47,24 +48,28 @@ class HttpService:
         # The session limits the whole request; zarrfs limits only silence.
         self._no_limit = aiohttp.ClientTimeout(total=None)
         self._stranger: Any = None
-        self._objects = HttpObjects(filesystem, _known, config.smallest_part)
+        self._objects = HttpObjects(filesystem, _known, config)
+        self._on_loop = OnLoop(lambda: self.loop, config.timeout_s)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         loop: asyncio.AbstractEventLoop = self._filesystem.loop
         return loop
 
-    async def head(self, path: str) -> ObjectInfo:
+    def head(self, path: str) -> ObjectInfo:
         if (found := self._objects.of(path)) is not None:
             objects, key = found
             try:
-                return await objects.head(key)
+                return objects.head(key)
             except (NotServed, RangeNotSatisfiable):
                 self._objects.give_up()
             except ServiceError as error:
                 if error.status not in _NO_HEAD:
                     raise
                 self._objects.give_up()
+        return self._on_loop.run(self._head(path))
+
+    async def _head(self, path: str) -> ObjectInfo:
         async with self._request("HEAD", path, {}) as response:
             if response.status not in _NO_HEAD:
                 _raise_for_status(response, path)
@@ -83,19 +88,17 @@ class HttpService:
                 return info
             raise BadReply("the server does not report the object's size") from error
 
-    @asynccontextmanager
-    async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+    def get(self, path: str, wanted: ByteRange) -> Reply:
         if (found := self._objects.of(path)) is not None:
             objects, key = found
             try:
-                reply = await objects.get(key, wanted)
+                return objects.get(key, wanted)
             except NotServed:
                 self._objects.give_up()
-            else:
-                yield reply
-                return
-        async with self._get(path, wanted) as reply:
-            yield reply
+        return self._on_loop.reply(self._get(path, wanted))
+
+    def abandoned(self) -> None:
+        self._objects.slow_down()
 
     @asynccontextmanager
     async def _get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
@@ -129,7 +132,7 @@ class HttpService:
             with contextlib.suppress(TimeoutError):
                 closing.result(_CLOSE_S)
 
-    def list_pages(self, path: str) -> AsyncIterator[list[str]]:
+    def list_pages(self, path: str) -> Iterator[list[str]]:
         raise ListingUnsupported
 
     @asynccontextmanager
@@ -253,20 +256,20 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._
 
 
 class HttpObjects:
-    """The objects of each server, for one event loop.
+    """The objects of each server.
 
     filesystem : of fsspec, with the settings of the user.
-    describe, smallest_part : as `ObstoreObjects` takes them.
+    describe, config : as `ObstoreObjects` takes them.
     """
 
     def __init__(
         self,
         filesystem: Any,
         describe: Callable[[int, int, str | None, str | None], ObjectInfo],
-        smallest_part: int,
+        config: RequestConfig,
     ) -> None:
         self._describe = describe
-        self._smallest_part = smallest_part
+        self._config = config
         self._servers: dict[str, ObstoreObjects] = {}
         self._serves = _understood(filesystem)
 
@@ -282,16 +285,16 @@ class HttpObjects:
         if (objects := self._servers.get(origin)) is None:
             from obstore.store import HTTPStore  # noqa: PLC0415 - it may not be installed
 
-            store = HTTPStore(
-                origin,
-                client_options={**NO_LIMIT, "allow_http": True},
-                retry_config=ONE_ATTEMPT,
-            )
-            objects = ObstoreObjects(
-                store, self._describe, smallest_part=self._smallest_part, as_stored=True
-            )
-            self._servers[origin] = objects
+            def open_server(client: Any, retries: Any) -> Any:
+                return HTTPStore(origin, client_options=client, retry_config=retries)
+
+            made = ObstoreObjects(open_server, self._describe, self._config, as_stored=True)
+            objects = self._servers.setdefault(origin, made)
         return objects, key
+
+    def slow_down(self) -> None:
+        for objects in list(self._servers.values()):
+            objects.slow_down()
 
     def give_up(self) -> None:
         """Leave all later requests to the session."""

@@ -6,7 +6,6 @@ object before and after: three requests instead of the one of a `RangedReader`.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import hashlib
@@ -14,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
-from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -23,7 +21,8 @@ from zarrfs.store.base import ANY, Blob, ByteRange, Conditional, Data, Expected,
 from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.ranges.assemble import Piece, cut
-from zarrfs.store.remote.ranges.repeats import Repeats
+from zarrfs.store.remote.ranges.on_loop import OnLoop
+from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
 from zarrfs.store.remote.requests import (
     BrokenReply,
     NotAsExpected,
@@ -31,7 +30,6 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.store.workers import progress_reporter
 
 _FOR_MANY_THREADS = frozenset(
     {
@@ -88,6 +86,8 @@ class PlainReader:
         kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
         alone = not filesystem.async_impl and kind not in _FOR_MANY_THREADS
         self._turn: AbstractContextManager[object] = threading.Lock() if alone else nullcontext()
+        self._crew = Crew(0 if alone else config.concurrency)
+        self._on_loop = OnLoop(lambda: filesystem.loop, config.timeout_s)
 
     def info(self, path: str) -> ObjectInfo:
         return self._describe(path)[0]
@@ -159,31 +159,18 @@ class PlainReader:
 
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:
         """The bytes that the file system returns for each span, unchecked."""
-        filesystem, progress = self._filesystem, progress_reporter()
-        repeats = Repeats(self._redact)
-        if not (filesystem.async_impl and FSSPEC_CAT_FILE.there):
+        filesystem = self._filesystem
 
-            def fetch_here(span: Span) -> bytes:
+        def fetch(number: int) -> bytes:
+            span = {"start": spans[number].start, "end": spans[number].stop}
+            if filesystem.async_impl and FSSPEC_CAT_FILE.there:
+                data: bytes = self._on_loop.run(filesystem._cat_file(path, **span))
+            else:
                 with self._turn:
-                    data: bytes = filesystem.cat_file(path, start=span.start, end=span.stop)
-                progress()
-                return data
-
-            return [repeats.send_here(path, partial(fetch_here, span)) for span in spans]
-
-        slots = asyncio.Semaphore(self._config.concurrency)
-
-        async def fetch(span: Span) -> bytes:
-            async with slots, asyncio.timeout(self._config.timeout_s):
-                data: bytes = await filesystem._cat_file(path, start=span.start, end=span.stop)
-            progress()
+                    data = filesystem.cat_file(path, **span)
             return data
 
-        async def fetch_all() -> list[bytes]:
-            sends = (repeats.send(path, partial(fetch, span)) for span in spans)
-            return await asyncio.gather(*sends)
-
-        return asyncio.run_coroutine_threadsafe(fetch_all(), filesystem.loop).result()
+        return SideBySide(self._crew, [path] * len(spans), fetch, self._redact).all()
 
     def _describe(self, path: str) -> tuple[ObjectInfo, bool]:
         """The description of the object, and whether its size is known."""

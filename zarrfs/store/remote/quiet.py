@@ -8,6 +8,7 @@ more. If the interpreter is ending meanwhile, the process is aborted
 from __future__ import annotations
 
 import atexit
+import threading
 import time
 
 # The time for which the process delays its end.
@@ -18,6 +19,7 @@ class _Quiet:
     """A context around each request; knows until when threads may still need the interpreter."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._last = 0.0
         self._in_flight = 0
         self._registered = False
@@ -26,11 +28,13 @@ class _Quiet:
         if not self._registered:
             self._registered = True
             atexit.register(self._settle)
-        self._in_flight += 1
+        with self._lock:
+            self._in_flight += 1
 
     def __exit__(self, *_: object) -> None:
-        self._in_flight -= 1
-        self._last = time.monotonic()
+        with self._lock:
+            self._in_flight -= 1
+            self._last = time.monotonic()
 
     def _settle(self) -> None:
         give_up = time.monotonic() + 10 * _SETTLED_S

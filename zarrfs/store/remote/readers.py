@@ -105,7 +105,7 @@ def _snapshot(
     from zarrfs.store.remote.icechunk.service import SnapshotService  # noqa: PLC0415
 
     found = find_snapshot(link, options, config, redact)
-    reader = RangedReader(SnapshotService(found), config._replace(immutable=True), redact)
+    reader = RangedReader(SnapshotService(found, config), config._replace(immutable=True), redact)
     why = "a snapshot never changes"
     return Location(reader, why, link.path, join_path, url=found.link.shown, immutable=True)
 

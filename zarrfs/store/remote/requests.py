@@ -26,10 +26,8 @@ class RequestConfig(NamedTuple):
         to arrive within the timeout of `RetryConfig` if the service does not stream. Default 8 MiB.
     max_unranged : most bytes of an object that is fetched whole for a part of it, from a server
         that ignores ranges. Default 256 MiB.
-    concurrency : requests in flight at the beginning, and objects or parts of one object uploaded
-        at once. Each further request later needs a new connection, which costs a round trip.
-        Default 64.
-    most_concurrency : most requests in flight, reached if more requests are faster. Default 128.
+    concurrency : most requests in flight for operations that send several, and objects or parts of
+        one object uploaded at once. Each takes a thread and a connection. Default 64.
     timeout_s : seconds after which a request that receives nothing is cancelled. Default 20.
     slowest : bytes per second that a reply must bring on average after its first ``timeout_s``
         seconds; a slower reply is cancelled. Default 1 KiB.
@@ -43,7 +41,6 @@ class RequestConfig(NamedTuple):
     max_request: int = 8 * _MIB
     max_unranged: int = 256 * _MIB
     concurrency: int = 64
-    most_concurrency: int = 128
     timeout_s: float = 20.0
     slowest: float = 1.0 * _KIB
     forbidden_is_missing: bool = False

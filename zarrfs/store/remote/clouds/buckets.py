@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from zarrfs.store.base import Generation
 from zarrfs.store.remote.clouds.cloud_service import Bucket
-from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT
 from zarrfs.store.remote.requests import NotAsExpected, ServiceMissing
 
 # How often obstore asks for credentials that expire; gcsfs renews them in time.
@@ -40,14 +40,11 @@ def google_bucket(filesystem: Any, name: str) -> Bucket | None:
                 "expires_at": datetime.now(UTC) + _RENEWED,
             }
 
-        settings = {"credential_provider": _in_thread(current)}
+        settings = {"credential_provider": current}
     settings["base_url"] = filesystem.base.partition("/storage/v1")[0]
-    store = GCSStore(
-        name,
-        **settings,
-        client_options={**NO_LIMIT, "allow_http": True},
-        retry_config=ONE_ATTEMPT,
-    )
+
+    def open_bucket(client: Any, retries: Any) -> Any:
+        return GCSStore(name, **settings, client_options=client, retry_config=retries)
 
     def delete(key: str, state: Generation | None) -> None:
         condition = {} if state is None else {"ifGenerationMatch": state[1]}
@@ -60,7 +57,7 @@ def google_bucket(filesystem: Any, name: str) -> Bucket | None:
                 raise NotAsExpected from error
             raise
 
-    return Bucket(name, store, _condition, delete, suffixes=True)
+    return Bucket(name, open_bucket, _condition, delete, suffixes=True)
 
 
 def _condition(state: Generation) -> dict[str, str] | None:
@@ -68,15 +65,6 @@ def _condition(state: Generation) -> dict[str, str] | None:
     if not isinstance(version, str):
         return None
     return {"version": version, **({"e_tag": etag} if isinstance(etag, str) else {})}
-
-
-def _in_thread(work: Any) -> Any:
-    """Run ``work`` in a thread, because getting a token may take a request."""
-
-    async def current() -> Any:
-        return await asyncio.to_thread(work)
-
-    return current
 
 
 _SCOPE = "https://storage.azure.com/.default"
@@ -101,7 +89,7 @@ def azure_bucket(filesystem: Any, name: str) -> Bucket | None:
     if hasattr(credential, "account_key"):
         settings["account_key"] = credential.account_key
     elif hasattr(credential, "get_token"):
-        settings["credential_provider"] = _tokens(credential)
+        settings["credential_provider"] = _tokens(credential, filesystem.loop)
     elif parts.query:
         settings["credential_provider"] = lambda: {
             "sas_token": parse_qsl(parts.query),
@@ -111,12 +99,9 @@ def azure_bucket(filesystem: Any, name: str) -> Bucket | None:
         settings["skip_signature"] = True
     else:
         return None
-    store = AzureStore(
-        name,
-        **settings,
-        client_options={**NO_LIMIT, "allow_http": True},
-        retry_config=ONE_ATTEMPT,
-    )
+
+    def open_container(client: Any, retries: Any) -> Any:
+        return AzureStore(name, **settings, client_options=client, retry_config=retries)
 
     def delete(key: str, state: Generation | None) -> None:
         etag = None if state is None else str(state[0])
@@ -124,7 +109,7 @@ def azure_bucket(filesystem: Any, name: str) -> Bucket | None:
             _delete(filesystem, name, key, etag), filesystem.loop
         ).result()
 
-    return Bucket(name, store, _etag_condition, delete, suffixes=False)
+    return Bucket(name, open_container, _etag_condition, delete, suffixes=False)
 
 
 def _etag_condition(state: Generation) -> dict[str, str] | None:
@@ -149,10 +134,11 @@ async def _delete(filesystem: Any, container: str, key: str, etag: str | None) -
         raise FileNotFoundError(key) from error
 
 
-def _tokens(credential: Any) -> Any:
-    async def current() -> dict[str, Any]:
+def _tokens(credential: Any, loop: asyncio.AbstractEventLoop) -> Callable[[], dict[str, Any]]:
+    def current() -> dict[str, Any]:
         token = credential.get_token(_SCOPE)
-        token = await token if asyncio.iscoroutine(token) else token
+        if asyncio.iscoroutine(token):
+            token = asyncio.run_coroutine_threadsafe(token, loop).result(_TIMEOUT_S)
         return {"token": token.token, "expires_at": datetime.fromtimestamp(token.expires_on, UTC)}
 
     return current

@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zarrfs.store.base import ANY, ByteRange, Conditional, Data, Expected, Generation, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.foreign_errors import SERVICE_GONE
-from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects, failure
+from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
 from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import (
     BadReply,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 class Bucket:
     """A bucket, or container, and the properties of its service.
 
-    store : of ``obstore``; its keys are relative to the bucket.
+    open_store : as `ObstoreObjects` takes it; keys are relative to the bucket.
     condition : maps the state of an object to the argument of ``obstore`` for a put on the
         condition that the object is in that state; None if the state does not suffice.
     delete : deletes the object at a key if it is in the given state (None: in any state), with the
@@ -48,7 +47,7 @@ class Bucket:
     """
 
     name: str
-    store: ObjectStore
+    open_store: Callable[[Any, Any], ObjectStore]
     condition: Callable[[Generation], dict[str, str] | None]
     delete: Callable[[str, Generation | None], None]
     suffixes: bool
@@ -65,29 +64,28 @@ class CloudService:
     ) -> None:
         self._bucket = bucket
         self._loop = loop
-        self._objects = ObstoreObjects(bucket.store, _known, smallest_part=config.smallest_part)
+        self._objects = ObstoreObjects(bucket.open_store, _known, config)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
 
-    async def head(self, path: str) -> ObjectInfo:
+    def head(self, path: str) -> ObjectInfo:
         try:
-            return await self._objects.head(self.key(path))
+            return self._objects.head(self.key(path))
         except NotServed as error:
             raise _unusable(error) from error
 
-    @asynccontextmanager
-    async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+    def get(self, path: str, wanted: ByteRange) -> Reply:
         etag = None
         if wanted.offset < 0 and not self._bucket.suffixes:
-            info = await self.head(path)
+            info = self.head(path)
             wanted, etag = _counted(wanted, info.size), str(info.generation[0])
         try:
-            reply = await self._objects.get(self.key(path), wanted, etag)
+            return self._objects.get(self.key(path), wanted, etag)
         except NotServed as error:
             # If the object has no byte of the range, services answer differently.
-            span = resolve(wanted, (await self.head(path)).size)
+            span = resolve(wanted, self.head(path).size)
             if span.stop > span.start:
                 raise _unusable(error) from error
             raise RangeNotSatisfiable from error
@@ -95,17 +93,14 @@ class CloudService:
             if etag is not None and error.status == 412:
                 raise ObjectChanged from error
             raise
-        yield reply
 
-    async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
+    def abandoned(self) -> None:
+        self._objects.slow_down()
+
+    def list_pages(self, path: str) -> Iterator[list[str]]:
         """One page: ``obstore`` returns a level of a listing only once it is complete."""
-        import obstore  # noqa: PLC0415 - a slow import that few stores need
-
         prefix = self.key(path, "").rstrip("/")
-        try:
-            found = await obstore.list_with_delimiter_async(self._bucket.store, prefix or None)
-        except Exception as error:
-            raise failure(error) from error
+        found = self._objects.list_level(prefix)
         names = [f"{name.rstrip('/')}/" for name in found["common_prefixes"]]
         names += [str(entry["path"]) for entry in found["objects"]]
         yield [name[len(prefix) :].lstrip("/") for name in names if name.rstrip("/") != prefix]
@@ -203,7 +198,7 @@ class CloudWriter:
                     raise NotAsExpected
             except NotAsExpected:
                 # A missing object is in no state, and missing is the aim of a delete.
-                self._run(self._service.head(path), 0, progress_reporter())
+                self._service.head(path)
                 raise
 
     def _run(self, work: Coroutine[Any, Any, _T], size: int, progress: Callable[[], None]) -> _T:

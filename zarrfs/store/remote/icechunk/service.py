@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -14,8 +14,9 @@ from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.icechunk.repository import Snapshot, failure, first_line, is_panic
 from zarrfs.store.remote.quiet import quiet
+from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
-from zarrfs.store.remote.requests import BadReply
+from zarrfs.store.remote.requests import BadReply, RequestConfig
 
 _T = TypeVar("_T")
 
@@ -34,19 +35,27 @@ class SnapshotService:
     no request.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, config: RequestConfig) -> None:
         # A class of zarr-python, which zarrfs does not import by itself.
         self._range: Any = vars(importlib.import_module("icechunk.store"))["RangeByteRequest"]
         self._store: Any = snapshot.session.store
-        self._loop = snapshot.loop
+        self._on_loop = OnLoop(lambda: snapshot.loop, config.timeout_s)
         self._id = snapshot.session.snapshot_id
         self._metadata = snapshot.metadata
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
+    def head(self, path: str) -> ObjectInfo:
+        return self._on_loop.run(self._head(path))
 
-    async def head(self, path: str) -> ObjectInfo:
+    def get(self, path: str, wanted: ByteRange) -> Reply:
+        return self._on_loop.reply(self._get(path, wanted))
+
+    def list_pages(self, path: str) -> Iterator[list[str]]:
+        return self._on_loop.pages(self._list_pages(path))
+
+    def abandoned(self) -> None:
+        pass
+
+    async def _head(self, path: str) -> ObjectInfo:
         if path.rpartition("/")[2] != _METADATA:
             await self._admit(path)
         size = await self._ask(path, partial(self._store.getsize, path))
@@ -56,8 +65,8 @@ class SnapshotService:
         return ObjectInfo(size, None, (self._id, size))
 
     @asynccontextmanager
-    async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
-        info = await self.head(path)
+    async def _get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
+        info = await self._head(path)
         span = resolve(wanted, info.size)
         if span.stop == span.start and info.size:
             raise RangeNotSatisfiable
@@ -76,7 +85,7 @@ class SnapshotService:
 
         yield Reply(span.start, span.stop, info.size, lambda _size: info, body())
 
-    async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
+    async def _list_pages(self, path: str) -> AsyncIterator[list[str]]:
         names: list[str] = []
         await self._admit(path)
         try:

@@ -7,12 +7,11 @@ that expire, and ``obstore`` sends the requests.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
-
-from zarrfs.store.remote.obstore_objects import NO_LIMIT, ONE_ATTEMPT
 
 # The ``client_kwargs`` and ``config_kwargs`` that affect only endpoint, region and credentials, or
 # how s3fs waits and retries.
@@ -33,6 +32,8 @@ _REGIONS = {None: "us-east-1", "aws-global": "us-east-1"}
 _IRRELEVANT = frozenset({"us_east_1_regional_endpoint"})
 # How often obstore asks for credentials that expire; the s3fs client renews them in time.
 _RENEWED = timedelta(minutes=5)
+# How long the client may take to get new ones.
+_RENEW_S = 60.0
 
 
 class BucketSettings(NamedTuple):
@@ -55,8 +56,9 @@ class BucketSettings(NamedTuple):
     requester_pays: bool
 
 
-async def obstore_for(filesystem: Any, bucket: str) -> Any | None:
-    """None if ``obstore`` lacks one of the settings of ``filesystem``."""
+async def opener_for(filesystem: Any, bucket: str) -> Callable[[Any, Any], Any] | None:
+    """Opens the bucket as `ObstoreObjects` takes it; None if ``obstore`` lacks one of the settings
+    of ``filesystem``."""
     try:
         from obstore.store import S3Store  # noqa: PLC0415 - it may not be installed
     except ImportError:
@@ -72,15 +74,21 @@ async def obstore_for(filesystem: Any, bucket: str) -> Any | None:
     if found.anonymous:
         settings["skip_signature"] = True
     else:
-        settings["credential_provider"] = found.credentials
+        settings["credential_provider"] = _blocking(found.credentials, filesystem.loop)
     if found.requester_pays:
         settings["request_payer"] = True
-    return S3Store(
-        bucket,
-        **settings,
-        client_options={**NO_LIMIT, "allow_http": True},
-        retry_config=ONE_ATTEMPT,
-    )
+
+    def open_bucket(client: Any, retries: Any) -> Any:
+        return S3Store(bucket, **settings, client_options=client, retry_config=retries)
+
+    return open_bucket
+
+
+def _blocking(credentials: Any, loop: asyncio.AbstractEventLoop) -> Callable[[], Any]:
+    """The same provider for blocking requests. None of them is sent on ``loop``."""
+    if not asyncio.iscoroutinefunction(credentials):
+        return credentials  # type: ignore[no-any-return]
+    return lambda: asyncio.run_coroutine_threadsafe(credentials(), loop).result(_RENEW_S)
 
 
 async def bucket_settings(filesystem: Any, bucket: str) -> BucketSettings | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,9 +18,10 @@ from zarrfs.store.base import ByteRange, Data, Generation, ObjectInfo
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.http_service import parse_content_range, range_header
 from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
+from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import RequestConfig
-from zarrfs.store.remote.s3.s3_obstore import obstore_for
+from zarrfs.store.remote.s3.s3_obstore import opener_for
 
 _PART = 1 << 18
 
@@ -27,13 +29,14 @@ _PART = 1 << 18
 class S3Service:
     """A `Service` on an ``s3fs`` file system; paths are ``bucket/key``.
 
-    Shared state, used on the loop only: ``_objects`` by bucket, None if ``s3fs`` sends all.
+    Shared state: ``_objects`` by bucket, made under ``_connecting``; None if ``s3fs`` sends all.
     """
 
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
-        self._smallest_part = config.smallest_part
+        self._config = config
         self._filesystem = filesystem
-        self._connecting = asyncio.Lock()
+        self._on_loop = OnLoop(lambda: self.loop, config.timeout_s)
+        self._connecting = threading.Lock()
         self._objects: dict[str, ObstoreObjects | None] = {}
         # Installed with every such file system.
         self._translate = importlib.import_module("s3fs.errors").translate_boto_error
@@ -43,29 +46,29 @@ class S3Service:
         loop: asyncio.AbstractEventLoop = self._filesystem.loop
         return loop
 
-    async def head(self, path: str) -> ObjectInfo:
-        bucket, objects, key = await self._reached(path)
+    def head(self, path: str) -> ObjectInfo:
+        bucket, objects, key = self._reached(path)
         if objects is not None:
             try:
-                return await objects.head(key)
+                return objects.head(key)
             except NotServed:
                 self._objects[bucket] = None
-        reply = await self._call("head_object", path)
+        reply = self._on_loop.run(self._call("head_object", path))
         return _describe(reply, int(reply["ContentLength"]))
 
-    @asynccontextmanager
-    async def get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
-        bucket, objects, key = await self._reached(path)
+    def get(self, path: str, wanted: ByteRange) -> Reply:
+        bucket, objects, key = self._reached(path)
         if objects is not None:
             try:
-                found = await objects.get(key, wanted)
+                return objects.get(key, wanted)
             except NotServed:
                 self._objects[bucket] = None
-            else:
-                yield found
-                return
-        async with self._get(path, wanted) as reply:
-            yield reply
+        return self._on_loop.reply(self._get(path, wanted))
+
+    def abandoned(self) -> None:
+        for objects in list(self._objects.values()):
+            if objects is not None:
+                objects.slow_down()
 
     @asynccontextmanager
     async def _get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
@@ -88,41 +91,41 @@ class S3Service:
         finally:
             body.close()
 
-    async def put(
+    def put(
         self, path: str, parts: Sequence[Data], conditions: Mapping[str, str]
     ) -> Mapping[str, str | None] | None:
         """PutObject through ``obstore``; None if only ``s3fs`` can do it.
 
         conditions : as `call` takes them, ``IfMatch`` or ``IfNoneMatch``.
 
-        Returns the ``ETag`` and the ``VersionId``. Raises `ServiceError`.
+        Returns the ``ETag`` and the ``VersionId``. Raises `ServiceError`, and `TimeoutError`.
         """
-        bucket, objects, key = await self._reached(path)
+        bucket, objects, key = self._reached(path)
         if objects is None:
             return None
         etag = conditions.get("IfMatch")
         expected = None if etag is None else {"e_tag": etag}
         try:
-            etag, version = await objects.put(key, parts, expected, new="IfNoneMatch" in conditions)
+            etag, version = self._on_loop.run(
+                objects.put(key, parts, expected, new="IfNoneMatch" in conditions)
+            )
         except NotServed:
             self._objects[bucket] = None
             return None
         return {"ETag": etag, "VersionId": version}
 
-    async def _reached(self, path: str) -> tuple[str, ObstoreObjects | None, str]:
+    def _reached(self, path: str) -> tuple[str, ObstoreObjects | None, str]:
         """The bucket, the reader of its objects (None: ``s3fs``), and the key in the bucket."""
         bucket, _, key = path.partition("/")
         if not key:
             raise FileNotFoundError(path)
         if bucket not in self._objects:
-            async with self._connecting:
+            with self._connecting:
                 if bucket not in self._objects:
-                    store = await obstore_for(self._filesystem, bucket)
-                    self._objects[bucket] = None
-                    if store is not None:
-                        self._objects[bucket] = ObstoreObjects(
-                            store, _known, smallest_part=self._smallest_part
-                        )
+                    opener = self._on_loop.run(opener_for(self._filesystem, bucket))
+                    self._objects[bucket] = (
+                        None if opener is None else ObstoreObjects(opener, _known, self._config)
+                    )
         # obstore would take such a key for another one.
         plain = "//" not in f"/{key}/"
         return bucket, self._objects[bucket] if plain else None, key
@@ -151,32 +154,33 @@ class S3Service:
         self._filesystem = None
         self._objects.clear()
 
-    async def list_pages(self, path: str) -> AsyncIterator[list[str]]:
+    def list_pages(self, path: str) -> Iterator[list[str]]:
         prefix, pages = self._pages(path, Delimiter="/")
-        async for page in pages:
+        for page in pages:
             names = [common["Prefix"] for common in page.get("CommonPrefixes", ())]
             names += [entry["Key"] for entry in page.get("Contents", ())]
             # An object with the name of the prefix itself marks a directory.
             yield [name.removeprefix(prefix) for name in names if name != prefix]
 
-    async def list_below(self, path: str) -> AsyncIterator[list[tuple[str, ObjectInfo]]]:
+    def list_below(self, path: str) -> Iterator[list[tuple[str, ObjectInfo]]]:
         prefix, pages = self._pages(path)
-        async for page in pages:
+        for page in pages:
             yield [
                 (entry["Key"].removeprefix(prefix), _describe(entry, int(entry["Size"])))
                 for entry in page.get("Contents", ())
                 if not entry["Key"].endswith("/")
             ]
 
-    def _pages(self, path: str, **options: str) -> tuple[str, AsyncIterator[Any]]:
+    def _pages(self, path: str, **options: str) -> tuple[str, Iterator[Any]]:
         """The prefix of all keys below a path, and the pages of their listing."""
         bucket, _, prefix = path.partition("/")
         prefix = prefix.rstrip("/") + "/" if prefix else ""
 
-        async def pages() -> AsyncIterator[Any]:
+        def pages() -> Iterator[Any]:
             wanted = {"Bucket": bucket, "Prefix": prefix, **options}
             while True:
-                page = await self._filesystem._call_s3("list_objects_v2", **wanted)
+                asked = self._filesystem._call_s3("list_objects_v2", **wanted)
+                page = self._on_loop.run(asked)
                 yield page
                 if not page.get("IsTruncated"):
                     return

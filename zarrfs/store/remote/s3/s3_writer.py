@@ -19,24 +19,25 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.remote.foreign_errors import s3_code
-from zarrfs.store.remote.ranges.repeats import Repeats
+from zarrfs.store.remote.ranges.on_loop import OnLoop
+from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
 from zarrfs.store.workers import progress_reporter
 
-_T = TypeVar("_T")
-
 _SMALLEST_PART = 5 << 20
 _MOST_PARTS = 10_000
+# An upload is cancelled when it makes no progress.
+_UPLOAD_S = 86400.0
 _ABORT_S = 5.0
 _ABORTS = 5
 _ABORT_PAUSE_S = 0.1
@@ -51,7 +52,7 @@ class S3Writer:
     root : the path below which objects may be written.
 
     Shared state: ``_compares``, whether the service compares and replaces in one step; determined
-    under ``_lock``, None before. ``_slow``, used on the loop only: whether the link is slow.
+    under ``_lock``, None before. ``_slow``: whether the link is slow.
     """
 
     def __init__(
@@ -65,7 +66,8 @@ class S3Writer:
         self._redact = redact
         self._filesystem = filesystem
         self._service = service
-        self._loop = service.loop
+        self._on_loop = OnLoop(lambda: service.loop, config.timeout_s)
+        self._crew = Crew(config.concurrency)
         self._root = root
         self._config = config
         self._lock = threading.Lock()
@@ -78,34 +80,33 @@ class S3Writer:
         return Conditional.ALWAYS if self._finds_compares() else Conditional.CHECKED
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
-        progress, repeats = progress_reporter(), Repeats(self._redact)
         if expected is not ANY and self._finds_compares() and (conditions := _if(expected)):
-            return self._run(self._put(path, parts, conditions, progress, repeats))
+            return self._put(path, parts, conditions)
         if expected is ANY and self._compares is not False:
-            return self._run(self._put(path, parts, {}, progress, repeats))
+            return self._put(path, parts, {})
         with self._locks.of(path):
-            if expected is not ANY and self._run(self._generation(path)) != expected:
+            if expected is not ANY and self._generation(path) != expected:
                 raise NotAsExpected
-            return self._run(self._put(path, parts, {}, progress, repeats))
+            return self._put(path, parts, {})
 
     def delete(self, path: str, expected: Expected) -> None:
         with self._locks.of(path):
             if expected is ANY:
-                self._run(self._delete(path, {}))
+                self._delete(path, {})
                 return
-            generation = self._run(self._generation(path))
+            generation = self._generation(path)
             if generation is None:
                 return
             if generation != expected:
                 raise NotAsExpected
             conditions = _if(expected) if self._finds_compares() else {}
             try:
-                self._run(self._delete(path, conditions))
+                self._delete(path, conditions)
             except OSError as error:
                 # Services supported conditions for deletes later than for puts.
                 if s3_code(error) not in _REFUSES_CONDITIONS:
                     raise
-                self._run(self._delete(path, {}))
+                self._delete(path, {})
 
     def _finds_compares(self) -> bool:
         """Determined by a trial, because some services ignore conditions silently.
@@ -114,60 +115,44 @@ class S3Writer:
         """
         with self._lock:
             if self._compares is None:
-                self._compares = self._run(self._probe(Repeats(self._redact)))
+                self._compares = self._probe()
             return self._compares
 
-    async def _probe(self, repeats: Repeats) -> bool:
+    def _probe(self) -> bool:
         path = f"{self._root.rstrip('/')}/{RESERVED}{secrets.token_hex(8)}"
         try:
-            await self._put(path, [], {"IfMatch": _NO_ETAG}, lambda: None, repeats)
+            self._put(path, [], {"IfMatch": _NO_ETAG})
         except NotAsExpected:
             return True
         except (OSError, ServiceError) as error:
             if s3_code(error) in _REFUSES_CONDITIONS:
                 return False
             raise
-        await self._delete(path, {})
+        self._delete(path, {})
         return False
 
-    async def _generation(self, path: str) -> object:
+    def _generation(self, path: str) -> object:
         try:
-            async with asyncio.timeout(self._config.timeout_s):
-                return (await self._service.head(path)).generation
+            return self._service.head(path).generation
         except FileNotFoundError:
             return None
 
-    async def _put(
-        self,
-        path: str,
-        parts: Sequence[Data],
-        conditions: dict[str, str],
-        progress: Callable[[], None],
-        repeats: Repeats,
-    ) -> ObjectInfo:
+    def _put(self, path: str, parts: Sequence[Data], conditions: dict[str, str]) -> ObjectInfo:
         size = sum(memoryview(part).nbytes for part in parts)
         length = max(_SMALLEST_PART, 2 * self._config.max_request, -(-size // _MOST_PARTS))
         pieces = slices(parts, length)
         try:
             if len(pieces) <= 1:
-                reply = await self._put_whole(
-                    path, pieces[0] if pieces else [], conditions, progress
-                )
+                reply = self._put_whole(path, pieces[0] if pieces else [], conditions)
             else:
-                reply = await self._put_parts(path, pieces, conditions, progress, repeats)
+                reply = self._put_parts(path, pieces, conditions)
         except (OSError, ServiceError) as error:
             if s3_code(error) in _NOT_AS_EXPECTED:
                 raise NotAsExpected from error
             raise
         return _described(reply, size)
 
-    async def _put_whole(
-        self,
-        path: str,
-        parts: Sequence[memoryview],
-        conditions: dict[str, str],
-        progress: Callable[[], None],
-    ) -> Any:
+    def _put_whole(self, path: str, parts: Sequence[memoryview], conditions: dict[str, str]) -> Any:
         """Put the object in one request. The faster client does not report how much it has sent.
 
         So after one such put took too long, the other client sends. It is cancelled only if it
@@ -175,54 +160,36 @@ class S3Writer:
         """
         if not self._slow:
             try:
-                async with asyncio.timeout(self._config.timeout_s):
-                    reply = await self._service.put(path, parts, conditions)
+                reply = self._service.put(path, parts, conditions)
             except TimeoutError:
                 self._slow = True
                 raise
             if reply is not None:
-                progress()
+                progress_reporter()()
                 return reply
-        return await self._send("put_object", path, UploadBody(parts, progress), **conditions)
+        return self._send("put_object", path, parts, **conditions)
 
-    async def _put_parts(
-        self,
-        path: str,
-        pieces: Sequence[Sequence[memoryview]],
-        conditions: dict[str, str],
-        progress: Callable[[], None],
-        repeats: Repeats,
+    def _put_parts(
+        self, path: str, pieces: Sequence[Sequence[memoryview]], conditions: dict[str, str]
     ) -> Any:
-        created = await self._ask("create_multipart_upload", path)
+        created = self._ask("create_multipart_upload", path)
         upload = {"UploadId": created["UploadId"]}
-        slots = asyncio.Semaphore(self._config.concurrency)
 
-        async def once(number: int, piece: Sequence[memoryview]) -> dict[str, object]:
-            async with slots:
-                body = UploadBody(piece, progress)
-                reply = await self._send("upload_part", path, body, PartNumber=number, **upload)
-            return {"PartNumber": number, "ETag": reply["ETag"]}
-
-        async def send(number: int, piece: Sequence[memoryview]) -> dict[str, object]:
-            return await repeats.send(path, lambda: once(number, piece))
+        def send(number: int) -> dict[str, object]:
+            part = {"PartNumber": number + 1, **upload}
+            reply = self._send("upload_part", path, pieces[number], **part)
+            return {"PartNumber": number + 1, "ETag": reply["ETag"]}
 
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(send(n, p)) for n, p in enumerate(pieces, 1)]
-            listed = {"Parts": [task.result() for task in tasks]}
-            return await self._ask(
+            parts = SideBySide(self._crew, [path] * len(pieces), send, self._redact).all()
+            listed = {"Parts": parts}
+            return self._ask(
                 "complete_multipart_upload", path, MultipartUpload=listed, **upload, **conditions
             )
-        except BaseException as error:
+        except BaseException:
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(_ABORT_S):
-                    await self._abort(path, upload)
-            if isinstance(error, BaseExceptionGroup):
-                failure = error.exceptions[0]
-            else:
-                raise
-        # With its original cause, which contains the reply of the service.
-        raise failure
+                self._on_loop.run(self._abort(path, upload), _ABORT_S)
+            raise
 
     async def _abort(self, path: str, upload: dict[str, Any]) -> None:
         """Abort the upload, a few times at most, until the service does not know it any more.
@@ -241,9 +208,9 @@ class S3Writer:
                 if s3_code(error) in _NOT_AS_EXPECTED:
                     return
 
-    async def _delete(self, path: str, conditions: dict[str, str]) -> None:
+    def _delete(self, path: str, conditions: dict[str, str]) -> None:
         try:
-            await self._ask("delete_object", path, **conditions)
+            self._ask("delete_object", path, **conditions)
         except FileNotFoundError as error:
             if s3_code(error) == "NoSuchBucket":
                 raise
@@ -252,16 +219,13 @@ class S3Writer:
                 raise NotAsExpected from error
             raise
 
-    async def _send(self, method: str, path: str, body: UploadBody, **arguments: Any) -> Any:
+    def _send(self, method: str, path: str, parts: Sequence[memoryview], **arguments: Any) -> Any:
+        body = UploadBody(parts, progress_reporter())
         request = self._service.call(method, path, Body=body, **arguments)
-        return await body.sent(request, self._config.timeout_s)
+        return self._on_loop.run(body.sent(request, self._config.timeout_s), _UPLOAD_S)
 
-    async def _ask(self, method: str, path: str, **arguments: Any) -> Any:
-        async with asyncio.timeout(self._config.timeout_s):
-            return await self._service.call(method, path, **arguments)
-
-    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def _ask(self, method: str, path: str, **arguments: Any) -> Any:
+        return self._on_loop.run(self._service.call(method, path, **arguments))
 
 
 def _if(expected: object) -> dict[str, str]:
