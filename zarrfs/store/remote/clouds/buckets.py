@@ -122,7 +122,7 @@ async def _delete(filesystem: Any, container: str, key: str, etag: str | None) -
     blob = filesystem.service_client.get_blob_client(container, key)
     condition = {}
     if etag is not None:
-        condition = {"etag": etag, "match_etag_condition": core.MatchConditions.IfNotModified}
+        condition = {"etag": etag, "match_condition": core.MatchConditions.IfNotModified}
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             await blob.delete_blob(**condition)
