@@ -61,9 +61,9 @@ class GatherMemory:
         """Bytes of buffers that are kept for later; see `Arena.kept`."""
         return self._arena.kept
 
-    def back(self, memory: NDArray[np.uint8]) -> bool:
+    def back(self, memory: NDArray[np.uint8]) -> None:
         """Prepare lent memory for being filled; see `Arena.back`. Blocks."""
-        return self._arena.back(memory)
+        self._arena.back(memory)
 
     def lend(self, size: int, beside: int) -> Buffer | None:
         """A buffer of ``size`` bytes, and ``beside`` more reserved. None: there is no room."""

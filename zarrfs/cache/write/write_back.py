@@ -52,7 +52,6 @@ class WriteBack:
     delay : seconds after which a change is stored even without fsync or close.
     spill : directory for sequential writes if memory is short; None: no such directory.
     memory : in which sequential writes are gathered.
-    after_reply : has the event loop call a function once it has replied; False if it will not.
     """
 
     def __init__(
@@ -79,7 +78,6 @@ class WriteBack:
         self._changes: dict[Changes, None] = {}
         self._retired: list[Changes] = []
         self._lock = ranked_lock(Rank.WRITE_BACK)
-        self.after_reply: Callable[[Callable[[], None]], bool] = lambda _work: False
         self._uncopied = 0
         self._closing = Event()
         self._clock = Thread(target=self._run_clock, name="write-back", daemon=True)
@@ -124,15 +122,12 @@ class WriteBack:
             idle = self.flushers - self._storing_now
         share(self._helpers, max(0, idle), work, count)
 
-    def copy_soon(
-        self, size: int, keep: Callable[[], None], work: Callable[[], None], *, quick: bool = False
-    ) -> bool:
+    def copy_soon(self, size: int, keep: Callable[[], None], work: Callable[[], None]) -> bool:
         """Have ``work`` called, which copies ``size`` bytes of a write. Event loop only.
 
         Returns False if many bytes wait for that already.
 
         keep : called now, if ``work`` will be called.
-        quick : whether ``work`` takes less time than handing it to a thread.
         """
         most = min(_MOST_UNCOPIED, self.budget.total // _UNCOPIED_PART)
         with self._lock:
@@ -150,8 +145,7 @@ class WriteBack:
                     self._uncopied -= size
 
         keep()
-        if not quick or not self.after_reply(copy):
-            self._helpers.submit(copy)
+        self._helpers.submit(copy)
         return True
 
     def failed(self, key: str, error: ZarrfsError) -> None:
