@@ -234,3 +234,38 @@ def test_the_coordinate_spatial_ref_is_a_grid_mapping(array):
     assert grid_mapping({"coordinates": "spatial_ref", "grid_mapping": "crs: x y"}) == "crs"
     assert grid_mapping({"coordinates": "lat lon spatial_reference"}) == ""
     assert grid_mapping({"coordinates": ["spatial_ref"]}) == ""
+
+
+@pytest.mark.parametrize(
+    ("units", "steps", "code", "sizes"),
+    [
+        (["km", "degrees_north", "degrees_east"], [0.5, 1, 2], 0, [2, 1, 0.5]),
+        (["km", "m", ""], [0.5, 1, 2], 0, [2, 1, 0.5]),
+        (["km", "m", "m"], [0.5, 1, 2], 1, [2, 1, 500]),
+    ],
+)
+def test_places_in_degrees_are_in_no_metres(array, units, steps, code, sizes):
+    along = {
+        name: Neighbour(name, array(name, "float64", [3], attributes={"units": unit}), places)
+        for name, unit, step in zip("zyx", units, steps, strict=True)
+        for places in [np.arange(3.0) * step + 50]
+    }
+    around = Around((), {}, coordinates_in(along))
+    metadata = array("zyx", shape=[3, 3, 3])
+    header = find_format("nii")(describe(metadata, FlatConfig(), around=around))().header
+    assert header[123] == code
+    assert np.frombuffer(header, "<f4", 3, 80).tolist() == sizes
+
+
+def test_nifti_has_no_times_that_fall(array):
+    beside = array("t", "float64", [3], attributes={"units": "hours since 2000-01-01"})
+    along = {"t": Neighbour("t", beside, np.array([7.0, 5.0, 3.0]))}
+    around = Around((), {}, coordinates_in(along))
+    header = find_format("nii")(describe(array("tzyx"), FlatConfig(), around=around))().header
+    assert header[123] == 0
+    assert np.frombuffer(header, "<f4", 1, 92).tolist() == [1]
+    assert np.frombuffer(header, "<f4", 1, 136) == 0
+    assert (
+        b"finterval"
+        not in find_format("tif")(describe(array("tyx"), FlatConfig(), around=around))().header
+    )

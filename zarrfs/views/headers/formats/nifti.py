@@ -89,7 +89,8 @@ def _placed(axes: list[Axis]) -> list[Axis]:
         found.append(axis)
     if len(found) > _MOST_AXES:
         raise Inexpressible(f"NIfTI takes at most {_MOST_AXES} axes")
-    return found
+    # Only in space can places fall.
+    return found[:3] + [Axis(axis.length) if axis.falls else axis for axis in found[3:]]
 
 
 def _form(array: Described, code: int, axes: list[Axis]) -> Form:
@@ -139,7 +140,9 @@ def _units(axes: list[Axis]) -> tuple[int, list[float]]:
     """Code of the units of space and time, and the factor for each axis."""
     lengths = [metres(axis.unit) for axis in axes[:3]]
     known = [length for length in lengths if length is not None]
-    # The unit of the fastest axis that has one.
+    # The unit of the fastest axis that has one. Degrees are no metres: such places have no unit.
+    if any(axis.spacing and not length for axis, length in zip(axes, lengths, strict=False)):
+        known, lengths = [], [None] * len(lengths)
     base, space = _code(known[0], _METRES) if known else (1.0, 0)
     factors = [1.0 if length is None else ratio(length, base) for length in lengths]
     time = 0

@@ -229,7 +229,7 @@ def description(array: Described) -> bytes:
     lines += _places(outer.get("z"), axes[-2], axes[-1])
     time = outer.get("time", Axis(1))
     unit = seconds(time.unit)
-    if time.spacing is not None and unit is not None:
+    if time.spacing is not None and not time.falls and unit is not None:
         # In seconds, as ImageJ has it without a unit.
         lines.append(f"finterval={digits(time.size * unit)}")
     windows = [channel.window for channel in array.facts.channels]
