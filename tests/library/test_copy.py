@@ -216,9 +216,11 @@ def test_another_data_type_loses_nothing(sources, tmp_path):
     assert copy.dtype == "f4"
     assert np.isnan(copy.fill_value)
     assert np.array_equal(copy[...], SOURCES["named"][0])
-    write(tmp_path / "a", np.array([1, 300, 2], "u2"), chunks=(2,))
-    with pytest.raises(ZarrfsError, match="300 of uint16 has no equal in uint8"):
-        zarrfs.copy(tmp_path / "a", tmp_path / "b", dtype="u1")
+    write(tmp_path / "a", np.array([[1, 3, 2], [1, 300, 2]], "u2"), chunks=(1, 2))
+    for region in ("", "1:,:"):
+        target = tmp_path / f"b{region[:1]}"
+        with pytest.raises(ZarrfsError, match=r"at \[1, 1\]: 300 of uint16 has no equal in uint8"):
+            zarrfs.copy(tmp_path / "a", target, dtype="u1", region=region)
     write(tmp_path / "nan", np.array([1.0]), chunks=(1,), fill_value=np.nan)
     with pytest.raises(ZarrfsError, match="the fill value: nan of float64 has no equal in int16"):
         zarrfs.copy(tmp_path / "nan", tmp_path / "b", dtype="i2")
@@ -383,6 +385,9 @@ def test_what_cannot_be(sources, tmp_path):
         ({"chunks": [5, 5], "shards": [7, 7]}, "do not consist of whole chunks"),
         ({"dtype": "nonsense"}, "nonsense"),
         ({"codecs": "nonsense"}, "nonsense"),
+        ({"chunks": [5]}, "--chunks is for arrays of 1 axis, and there is none"),
+        ({"shards": [5, 5, 5]}, "--shards is for arrays of 3 axes, and there is none"),
+        ({"like": sources / "scalar"}, "--like is for arrays of 0 axes, and there is none"),
     ):
         with pytest.raises(ZarrfsError, match=reason):
             zarrfs.copy(sources / "v2", tmp_path / "b", **form)

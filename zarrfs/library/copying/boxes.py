@@ -233,8 +233,7 @@ class BoxCopy:
             box = flat.view(layout.data_type.dtype).reshape(tile.shape)
         else:
             box = self._read_objects(origin, tile.shape)
-        where = f"in {list(tile.start)}" if tile.start else "the element"
-        return cast(box, self._layout.data_type.dtype, where)
+        return cast(box, self._layout.data_type.dtype, "the element", origin)
 
     def _read_objects(self, origin: Index, shape: Shape) -> NDArray[Any]:
         """Elements of variable length."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.errors import ZarrfsError
+from zarrfs.format.chunk_grid import Index
 
 _NUMBERS = "biufc"
 
@@ -17,10 +18,11 @@ class InexactCast(ZarrfsError):
     """An element has no equal in the new data type."""
 
 
-def cast(values: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+def cast(values: NDArray[Any], dtype: np.dtype[Any], what: str, origin: Index = ()) -> NDArray[Any]:
     """``values`` as ``dtype``.
 
-    what : the elements, for the error.
+    what : an element, for the error.
+    origin : index of the first one.
 
     Raises InexactCast unless each new element equals the old one; NaN equals NaN.
     """
@@ -42,6 +44,8 @@ def cast(values: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
     if same.all():
         return new
     first = np.unravel_index(int(np.argmin(same)), same.shape)
+    if origin:
+        what += f" at {[o + int(i) for o, i in zip(origin, first, strict=True)]}"
     raise InexactCast(f"{what}: {values[first]!s} of {old} has no equal in {dtype}")
 
 

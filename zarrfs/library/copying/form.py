@@ -48,6 +48,12 @@ class CopyForm:
     endian: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
+    def ranks(self) -> dict[str, int]:
+        """How many axes the arrays have that an option is for, by its name."""
+        like = None if self.like is None else self.like.shape
+        given = {"chunks": self.chunks, "shards": self.shards or None, "like": like}
+        return {name: len(value) for name, value in given.items() if value is not None}
+
     def version(self, source: int) -> Literal[2, 3]:
         """The version of Zarr of the copy of a node of version ``source``; 0: of no version."""
         like = None if self.like is None else self.like.zarr_format

@@ -58,6 +58,11 @@ class PlannedNodes:
             raise UsageError("a --region is for one array: name it with --path")
         for node in nodes:
             self._add(node, region)
+        ranks = {len(array.source.shape) for array in self.arrays}
+        for option, rank in form.ranks().items():
+            if ranks and rank not in ranks:
+                axes = "1 axis" if rank == 1 else f"{rank} axes"
+                raise UsageError(f"--{option} is for arrays of {axes}, and there is none")
 
     def _add(self, node: Node, region: str) -> None:
         metadata = node.metadata
