@@ -65,3 +65,53 @@ def test_polars(source, mounted):
     assert found["m"].sum() == MISSING[MISSING != -9].sum()
     obs = polars.read_ipc(folder / "obs" / NAME)
     assert obs["kind"].cast(polars.String).to_list() == [GENES[int(code)] for code in CODES]
+
+
+def test_pandas(source, mounted):
+    need_module("pyarrow")
+    need_module("pandas")
+    import pandas
+
+    folder = mounted(source, f"views={NAME}")
+    found = pandas.read_feather(folder / NAME)
+    for name, data in COLUMNS.items():
+        np.testing.assert_array_equal(found[name].to_numpy(), data)
+    assert found["m"].isna().sum() == (MISSING == -9).sum()
+    assert found["text"].tolist() == [f"é{i}" for i in range(N)]
+    obs = pandas.read_feather(folder / "obs" / NAME, columns=["kind", "n"])
+    assert obs["kind"].cat.ordered
+    assert obs["kind"].cat.codes.tolist() == CODES.tolist()
+    assert obs["kind"].cat.categories.tolist() == [GENES[0], GENES[1]]
+
+
+def test_duckdb(source, mounted):
+    """It reads the table of pyarrow, and of a mapped file the columns of a query alone."""
+    need_module("pyarrow")
+    need_module("duckdb")
+    import duckdb
+    import pyarrow
+
+    folder = mounted(source, f"views={NAME}")
+    with (
+        pyarrow.memory_map(str(folder / NAME)) as points,
+        pyarrow.memory_map(str(folder / "obs" / NAME)) as cells,
+        duckdb.connect() as connection,
+    ):
+        connection.register("points", pyarrow.ipc.open_file(points).read_all())
+        connection.register("cells", pyarrow.ipc.open_file(cells).read_all())
+        for name, data in COLUMNS.items():
+            (found,) = connection.execute(f"SELECT {name} FROM points").fetchnumpy().values()
+            missing = np.isnat(data) if data.dtype.kind in "mM" else np.zeros(N, bool)
+            np.testing.assert_array_equal(np.ma.getmaskarray(found), missing)
+            found = np.ma.getdata(found)[~missing]
+            # DuckDB has durations of whole microseconds.
+            np.testing.assert_array_equal(found, data[~missing].astype(found.dtype))
+        query = "SELECT count(m), sum(m), max(text) FROM points"
+        there = MISSING[MISSING != -9]
+        expected = len(there), there.sum(), max(f"é{i}" for i in range(N))
+        assert connection.execute(query).fetchone() == expected
+        query = "SELECT kind, count(*), sum(n) FROM cells GROUP BY kind"
+        assert {kind: more for kind, *more in connection.execute(query).fetchall()} == {
+            name: [(CODES == code).sum(), np.flatnonzero(CODES == code).sum()]
+            for code, name in GENES.items()
+        }

@@ -14,10 +14,6 @@ from zarrfs.views.tiles.computed import Numbers
 PAGE = 4096
 """Boxes begin at multiples of so many bytes: a page of the kernel's cache is of one box."""
 
-GAP = 128 << 10
-"""Bytes between a header and the boxes: the kernel reads ahead of programs that read the header,
-and boxes that nobody asked for would be decoded."""
-
 LARGE = 64 << 10
 """Bytes of a box that is worth a request of its own."""
 

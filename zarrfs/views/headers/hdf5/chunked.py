@@ -20,11 +20,14 @@ from zarrfs.views.headers.form import Form, GroupForm, Inexpressible, Placed, Pl
 from zarrfs.views.headers.hdf5.messages import MARKS, UNDEFINED
 from zarrfs.views.headers.hdf5.single import h5, make_single
 from zarrfs.views.tiles.computed import Computed, Numbers, Rows, Table
-from zarrfs.views.tiles.tiling import GAP, PAGE, Tiling
+from zarrfs.views.tiles.tiling import PAGE, Tiling
 
 # Children of a node: twice the rank that a superblock of version 0 implies.
 _CHILDREN = 64
 _LARGEST_CHUNK = 2**32 - 1
+# The kernel reads so far ahead of a program that walks the tree, on a mount of root's. A chunk there
+# would be decoded for nobody.
+_AFTER_TREE = 1 << 20
 
 
 def chunked_h5(array: Described) -> Plan:
@@ -45,7 +48,7 @@ def _form(array: Described, chunks: Shape) -> Form:
     levels = _levels(chunk_count)
     node = _node_type(len(chunks)).itemsize
     tree = sum(levels) * node
-    room = tree + -tree % PAGE + GAP
+    room = tree + -tree % PAGE + _AFTER_TREE
     # The root is the last node.
     size = Tiling(array.shape, chunks, item, 0).size
     made = make_single(array, chunks=chunks, root=tree - node, span=room + size)

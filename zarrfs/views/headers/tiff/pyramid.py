@@ -47,10 +47,13 @@ from zarrfs.views.headers.tiff.tags import (
     resolutions,
 )
 from zarrfs.views.tiles.computed import Computed, Numbers, Rows, Table
-from zarrfs.views.tiles.tiling import GAP, Tiling
+from zarrfs.views.tiles.tiling import Tiling
 
 _BIG = Encoding(True, "<")
 _MOST_SAMPLES = 65535
+# Between the header and the elements: the kernel reads ahead of programs that read the header, and
+# elements that nobody asked for would be decoded.
+_GAP = 128 << 10
 _ALIGNMENT = 64 << 10
 
 Where: TypeAlias = Literal["chain", "subdirectories", "both"]
@@ -198,7 +201,7 @@ class _File:
         self._counts = [self._place(image.tiles(n), 4) for n in range(count)]
         self._offsets = [self._place(image.planes * image.tiles(n), 8) for n in range(count)]
         self._tilings: dict[int, Tiling] = {}
-        self._end = _after(self._end + GAP, _ALIGNMENT)
+        self._end = _after(self._end + _GAP, _ALIGNMENT)
         for n in order:
             level = image.levels[n]
             item = level.array.data_type.item_size
