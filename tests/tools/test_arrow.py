@@ -112,6 +112,6 @@ def test_duckdb(source, mounted):
         assert connection.execute(query).fetchone() == expected
         query = "SELECT kind, count(*), sum(n) FROM cells GROUP BY kind"
         assert {kind: more for kind, *more in connection.execute(query).fetchall()} == {
-            name: [(CODES == code).sum(), np.flatnonzero(CODES == code).sum()]
+            name: [(code == CODES).sum(), np.flatnonzero(code == CODES).sum()]
             for code, name in GENES.items()
         }

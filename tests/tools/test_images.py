@@ -13,7 +13,8 @@ import pytest
 import zarr
 
 from tests.images import make_image, make_map
-from tests.tools.programs import need_program, run
+from tests.tools import image_readers
+from tests.tools.programs import need_module, need_program, run
 
 OME = "image.ome.tif"
 # The axes, shapes and chunks of images that are read.
@@ -25,6 +26,7 @@ IMAGES = {
     "colours": ("yxc", (300, 420, 3), (128, 128, 3), "u1"),
 }
 PLANES = Path(__file__).with_name("Planes.java")
+READERS = Path(image_readers.__file__)
 
 
 @pytest.fixture
@@ -67,6 +69,55 @@ def test_bio_formats(images):
             for (z, c, t), plane in _planes(axes, level)
         }
         assert set(lines) == expected
+
+
+# The levels that a library shows of one plane, and of several.
+LIBRARIES = {
+    "tifffile": (3, 3),
+    "rasterio": (3, 3),
+    "pyvips": (3, 3),
+    "openslide": (3, 1),
+    "large_image": (1, 1),
+    "napari": (1, 1),
+    "qgis": (2, 2),
+}
+# Those that show reduced levels of the first plane alone.
+FIRST = {"rasterio", "qgis"}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_libraries(images, library):
+    python = sys.executable
+    if library == "qgis":
+        python = need_program("/usr/bin/python3")
+        if not Path("/usr/lib/python3/dist-packages/qgis").exists():
+            pytest.skip("QGIS is not installed: Debian's python3-qgis has it")
+    elif library == "napari":
+        # In an environment of its own: its plugin for pytest warns.
+        python = Path(need_program("napari")).with_name("python")
+    else:
+        need_module(library)
+    mount, found = images
+    if library == "openslide":
+        # It shows 8 of 16 bits, and no others.
+        found = {name: each for name, each in found.items() if each[1][0].dtype == "u1"}
+    said = run(python, "-W", "ignore", READERS, library, *(mount / name / OME for name in found))
+    shown = json.loads(said.splitlines()[-1])
+    for (name, (axes, levels)), read in zip(found.items(), shown, strict=True):
+        planes = [
+            [hashlib.md5(np.ascontiguousarray(plane)).hexdigest() for plane in _pages(axes, level)]
+            for level in levels
+        ]
+        if library in FIRST:
+            planes[1:] = [level[:1] for level in planes[1:]]
+        count = LIBRARIES[library][len(planes[0]) > 1]
+        assert read == {str(n): level for n, level in enumerate(planes[:count])}, name
+
+
+def _pages(axes, level):
+    """The planes of a level in the order of the pages, with colours last."""
+    for _, plane in _planes(axes, level):
+        yield np.moveaxis(plane, 0, -1) if axes[-1] == "c" else plane
 
 
 def test_gdal(images, tmp_path):
@@ -131,7 +182,7 @@ def test_gdal_reads_a_map(tmp_path, mounted):
 MAPS = {
     "plane": ((700, 900), (256, 256), "u2", (256, 256)),
     "bands": ((3, 300, 500), (2, 100, 250), "f4", (256, 256)),
-    "one": ((50, 40), (50, 40), "i2", (48, 64)),
+    "one": ((50, 40), (50, 40), "i2", (64, 64)),
 }
 
 

@@ -158,17 +158,17 @@ class V2Reader(NodeReader):
     documents = (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED)
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
-        # Arrays of this version are rare, so their reader is imported when needed.
+        main = documents.get(store, join(path, V2_ARRAY))
+        is_array = main is not None
+        if main is None and (main := documents.get(store, join(path, V2_GROUP))) is None:
+            return None
+        # Nodes of this version are rare, so their reader is imported when there is one.
         from zarrfs.format.metadata.older.v2 import (  # noqa: PLC0415
             read_array_v2,
             read_consolidated_v2,
             read_group_v2,
         )
 
-        main = documents.get(store, join(path, V2_ARRAY))
-        is_array = main is not None
-        if main is None and (main := documents.get(store, join(path, V2_GROUP))) is None:
-            return None
         found = {V2_ARRAY if is_array else V2_GROUP: main.data}
         for name in (V2_ATTRIBUTES,) if is_array else (V2_ATTRIBUTES, V2_CONSOLIDATED):
             if (blob := documents.get(store, join(path, name))) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -18,6 +19,7 @@ from zarrfs import locks
 from zarrfs.array.block import Block
 from zarrfs.array.block_reader import read_block
 from zarrfs.cache.write.due_objects import DueObjects
+from zarrfs.errors import EntryNotFound
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.local.local import LocalStore
 from zarrfs.views.elements.window import Window, boxes
@@ -164,5 +166,19 @@ def test_threads_start_when_something_is_asked_for(own_loop, tmp_path, writable)
         assert not [name for name in started if name.startswith("loader")]
         assert file.read(0, 4) == b"\7\0\7\0"
         file.close()
+    finally:
+        mount.close()
+
+
+def test_a_missing_name_imports_no_reader_of_older_versions(own_loop, tmp_path, monkeypatch):
+    """Programs look for files beside those that they open; the first look takes no 20 ms."""
+    zarr.create_group(tmp_path / "g").create_array("a", data=VALUES[0])
+    for name in ("v1", "v2"):
+        monkeypatch.setitem(sys.modules, f"zarrfs.format.metadata.older.{name}", None)
+    mount = Mounted(own_loop, LocalStore(tmp_path / "g"), FileSystemConfig())
+    try:
+        with pytest.raises(EntryNotFound):
+            mount.stat("a.aux.xml")
+        assert mount.stat("a/array.bin").size == VALUES[0].nbytes
     finally:
         mount.close()

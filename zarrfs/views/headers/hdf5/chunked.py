@@ -25,8 +25,8 @@ from zarrfs.views.tiles.tiling import PAGE, Tiling
 # Children of a node: twice the rank that a superblock of version 0 implies.
 _CHILDREN = 64
 _LARGEST_CHUNK = 2**32 - 1
-# The kernel reads so far ahead of a program that walks the tree, on a mount of root's. A chunk there
-# would be decoded for nobody.
+# The kernel reads so far ahead of a program that walks the tree, on a mount of root's. A chunk
+# there would be decoded for nobody.
 _AFTER_TREE = 1 << 20
 
 

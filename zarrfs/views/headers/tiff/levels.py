@@ -13,8 +13,10 @@ from zarrfs.views.headers.form import Inexpressible
 from zarrfs.views.headers.grouped import Member
 
 _MOST_LEVELS = 32
-# TIFF has tiles of lengths that are multiples of this; libvips and openslide take no others.
-_UNIT = 16
+# TIFF has tiles of lengths that are multiples of the first; libvips and openslide take no others.
+# openslide also takes no tile that is not a multiple of `_ROUND` bytes (libtiff 4.5 and later), as
+# those of a multiple of `_UNIT` rows and columns are.
+_LENGTHS, _UNIT, _ROUND = 16, 32, 1024
 # Bytes of a plane of a chunk that is a tile by itself. Smaller planes are gathered to tiles, larger
 # ones are divided: a viewer reads whole tiles.
 _LEAST, _MOST = 64 << 10, 2 << 20
@@ -103,7 +105,20 @@ def levels(members: Sequence[Member]) -> list[Level]:
             found.append(level)
     if not found:
         raise Inexpressible("none of its levels is an image")
-    return found
+    return _of_one_tile(found) if math.prod(found[0].outer) == 1 else found
+
+
+def _of_one_tile(levels: list[Level]) -> list[Level]:
+    """The same levels with tiles of one size: openslide shows no others.
+
+    libvips 8.18 opens no level with tiles of more than twice its size in multiples of 128.
+    """
+    tile = levels[0].tile
+    smallest = min(max(level.height, level.width) for level in levels)
+    if max(tile) > 2 * -(-smallest // 128) * 128:
+        tile = min(tile[0], _USUAL), min(tile[1], _USUAL)
+    at = len(levels[0].outer)
+    return [each._replace(box=(*each.outer, *tile, *each.box[at + 2 :])) for each in levels]
 
 
 def only_level(array: Described, chunk: Shape) -> Level:
@@ -149,7 +164,9 @@ def _box(array: Described, chunk: Shape, *, regular: bool) -> Shape:
         chunk[at + i] if chunk[at + i] < axis.length else -(-axis.length // _UNIT) * _UNIT
         for i, axis in enumerate(array.image_axes[-2:])
     ]
-    whole = all(n % _UNIT == 0 for n in plane) and _LEAST <= math.prod(plane) * element <= _MOST
+    nbytes = math.prod(plane) * element
+    fits = all(n % _LENGTHS == 0 for n in plane) and nbytes % _ROUND == 0
+    whole = fits and _LEAST <= nbytes <= _MOST
     single = all(n >= axis.length for n, axis in zip(chunk[at:], array.axes[at:], strict=True))
     if regular and (whole or (single and math.prod(plane) < _LEAST)):
         depth = [min(n, axis.length) for n, axis in zip(chunk, array.image_axes[:-2], strict=False)]
