@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -16,6 +17,7 @@ import pytest
 import zarr
 
 from tests.mount.arrays import stored
+from tests.mount.test_workers import children_of, comm
 from tests.soak import TIMES
 
 WRITER = Path(__file__).parent / "write_until_killed.py"
@@ -69,6 +71,11 @@ def _write_until_killed(daemon, seed: int, seconds: float) -> str:
         assert writer.stdout is not None
         first = writer.stdout.readline()
         time.sleep(seconds)
+        if seed % 2:
+            # Without the process that unmounts what a killed daemon leaves.
+            for child in children_of(daemon.pid):
+                if comm(child) == "zarrfs-nursery":
+                    os.kill(child, signal.SIGKILL)
         daemon.signal(signal.SIGKILL)
         daemon.wait()
         rest, _ = writer.communicate(timeout=30)
