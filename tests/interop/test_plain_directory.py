@@ -147,6 +147,19 @@ def test_a_store_that_cannot_be_opened_says_so_and_no_other_suffers(data, mount)
     assert m.read("packed.zip/array.bin") == NUMBERS.tobytes()
 
 
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_references_in_parquet_say_how_they_are_served(data, opened, size):
+    (data / "refs.parq/a").mkdir(parents=True)
+    (data / "refs.parq/a/refs.0.parq").write_bytes(b"PAR1")
+    document = {"metadata": {"a/.zattrs": {"long": "x" * size}}, "record_size": 1000}
+    (data / "refs.parq/.zmetadata").write_text(json.dumps(document))
+    assert sorted(opened.ls("refs.parq")) == [".zmetadata", "a", "zarrfs-note.txt"]
+    assert b"is the source of the mount" in opened.read("refs.parq/zarrfs-note.txt")
+    assert opened.read("refs.parq/a/refs.0.parq") == b"PAR1"
+    assert [key for key, _ in opened.errors()] == ["refs.parq"]
+    assert "zarrfs-note.txt" not in opened.ls("deep")
+
+
 def test_files_are_what_they_are_now(opened, data):
     assert opened.read("readme.txt") == b"hello\n"
     (data / "readme.txt").write_text("longer than it was\n")

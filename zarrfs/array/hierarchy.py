@@ -143,8 +143,11 @@ class Hierarchy:
         node = self._read(path)
         if entry is None:
             return node
+        assert self._plain is not None
         if node is None:
-            return Node(path, GroupMetadata(0, {}, None), None, (), entry.mtime_ns, entry)
+            node = Node(path, GroupMetadata(0, {}, None), None, (), entry.mtime_ns)
+        if not node.documents:
+            node = node._replace(problem=node.problem or self._plain.left_out(path))
         return node._replace(entry=entry)
 
     def inside(self, path: str) -> Node | None:

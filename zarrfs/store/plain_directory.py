@@ -24,6 +24,7 @@ from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
 
+_HEAD = 1 << 12
 _EXTENSIONS = (
     *(".nc", ".nc3", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".he5", ".tif", ".tiff"),
     *(".grib", ".grib2", ".grb", ".grb2", ".json"),
@@ -102,6 +103,22 @@ class PlainDirectory(StoreWrapper):
     def files(self) -> Store:
         """The files that are no stores, of which the kernel knows the modes."""
         return _Files(self._local)
+
+    def left_out(self, key: str) -> str | None:
+        """Why a directory is shown as its files, though it holds arrays; None: it holds none."""
+        document = f"{key}/.zmetadata" if key else ".zmetadata"
+        try:
+            if (info := self._local.info(document)) is None:
+                return None
+            # The member may stand at either end.
+            size = min(info.size, _HEAD)
+            ends = [ByteRange(0, size), ByteRange(info.size - size, size)]
+            found = self._local.get_ranges(document, ends)
+        except StoreError:
+            return None
+        if not any(b'"record_size"' in bytes(part.data) for part in found or ()):
+            return None
+        return "references in Parquet are served if their directory is the source of the mount"
 
     def enter(self, key: str) -> None:
         """Open the file at ``key`` as a store. Raises StoreError if that fails."""
