@@ -13,7 +13,6 @@ from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError
 from zarrfs.jobs import read_block
 from zarrfs.jobs.answers import BadAnswer
-from zarrfs.jobs.executor import THREADS, executor_of
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.store.base import ANY
 from zarrfs.views.elements.window import Window, boxes
@@ -39,7 +38,7 @@ def test_blocks_are_read(place, start, stop):
     job = ReadBlock(place.array, block)
     read = place.through(job)
     assert np.array_equal(block.target, place.values[where])
-    assert read == THREADS.run(ReadBlock(place.array, other))
+    assert read == ReadBlock(place.array, other).perform()
     assert np.array_equal(other.target, place.values[where])
     assert place.through(ReadBlock(place.array, block, seen=False)).seen == []
 
@@ -55,7 +54,7 @@ def test_a_chunk_that_cannot_be_decoded_is_told(place):
     place.store.put(bad, [b"?"], expected=ANY)
     _, block = block_of(place, 0, 340)
     job = ReadBlock(place.array, block)
-    read, here = place.through(job), THREADS.run(job)
+    read, here = place.through(job), job.perform()
     assert isinstance(read.error, ChunkError)
     assert (read.error.key, read.error.reason) == (here.error.key, here.error.reason)
     assert (read.chunks, read.error.key) == (here.chunks, bad)
@@ -73,7 +72,7 @@ def test_what_is_known_of_shards_is_not_believed(place):
     place.array.forget_others()
     place.through(ReadBlock(place.array, block))
     now = block.target.copy()
-    THREADS.run(ReadBlock(place.array, block))
+    ReadBlock(place.array, block).perform()
     assert np.array_equal(now, block.target)
     assert not np.array_equal(now, place.values[where])
 
@@ -90,11 +89,9 @@ def test_runs_are_told_in_short(gap):
 
 
 def test_workers_suit_arrays_of_small_chunks(place, monkeypatch):
-    processes = object()
-    assert executor_of(place.array, processes) is processes
-    assert executor_of(place.array, None) is THREADS
+    assert ReadBlock.gains(place.array)
     monkeypatch.setattr(read_block, "_LARGE_CHUNK", 1)
-    assert executor_of(place.array, processes) is THREADS
+    assert not ReadBlock.gains(place.array)
 
 
 def test_jobs_are_small(place):

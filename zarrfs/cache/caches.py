@@ -22,8 +22,8 @@ from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import BudgetExceeded, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.executor import Processes
 from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.jobs.processes import Processes
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store

@@ -32,7 +32,7 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.processes import Processes
 
 # Bytes that the event loop may copy before it changes a chunk that is being stored.
 _COPIED_AT_ONCE = 256 << 10
@@ -54,7 +54,7 @@ class WritableArray(OverlaidArray):
         recheck: float,
         write_back: WriteBack,
         writer: ChunkWriter,
-        processes: Executor | None = None,
+        processes: Processes | None = None,
     ) -> None:
         """``cache``, ``array``, ``recheck``, ``processes`` : as in `CachedArray`."""
         super().__init__(cache, array, recheck, processes)

@@ -1,41 +1,17 @@
-"""Reads blocks: in threads, or in worker processes, with threads for blocks these cannot read."""
+"""Has worker processes read blocks, and threads those that these cannot read."""
 
 from __future__ import annotations
 
 import logging
 import pickle
-from typing import Protocol
 
-from zarrfs.array.array import Array, ArrayName
+from zarrfs.array.array import ArrayName
 from zarrfs.array.block_reader import BlockRead
 from zarrfs.jobs.answers import NoAnswer, Unable
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.worker_pool import WorkerPool
 
 log = logging.getLogger(__name__)
-
-
-class Executor(Protocol):
-    """Performs jobs.
-
-    shares_memory : whether memory of jobs should be shared with worker processes.
-    """
-
-    @property
-    def shares_memory(self) -> bool: ...
-
-    def run(self, job: ReadBlock) -> BlockRead:
-        """Perform a job. Blocks. Raises nothing that its block can cause."""
-        ...
-
-
-class Threads:
-    """Each thread performs its jobs itself."""
-
-    shares_memory = False
-
-    def run(self, job: ReadBlock) -> BlockRead:
-        return job.perform()
 
 
 class Processes:
@@ -48,13 +24,12 @@ class Processes:
     - a process could not do it. Threads then perform all later jobs of this array, too.
     """
 
-    shares_memory = True
-
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
         self._given_up: set[ArrayName] = set()
 
     def run(self, job: ReadBlock) -> BlockRead:
+        """Perform a job. Blocks."""
         name = job.array.name
         packed = None if name in self._given_up else job.pack(self._pool.memory)
         if packed is not None:
@@ -66,14 +41,3 @@ class Processes:
             except NoAnswer:
                 pass
         return job.perform()
-
-
-THREADS: Executor = Threads()
-
-
-def executor_of(array: Array, processes: Executor | None) -> Executor:
-    """The executor for scans of an array.
-
-    processes : None: there are no worker processes.
-    """
-    return processes if processes is not None and ReadBlock.gains(array) else THREADS

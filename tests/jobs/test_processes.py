@@ -19,7 +19,7 @@ from zarrfs.errors import FormatError
 from zarrfs.jobs import worker_pool
 from zarrfs.jobs.answers import BadAnswer, NoAnswer, Unable
 from zarrfs.jobs.channel import Channel
-from zarrfs.jobs.executor import Processes
+from zarrfs.jobs.processes import Processes
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.worker_pool import WorkerPool
 
