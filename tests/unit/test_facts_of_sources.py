@@ -242,16 +242,19 @@ def test_the_coordinate_spatial_ref_is_a_grid_mapping(array):
         (["km", "degrees_north", "degrees_east"], [0.5, 1, 2], 0, [2, 1, 0.5]),
         (["km", "m", ""], [0.5, 1, 2], 0, [2, 1, 0.5]),
         (["km", "m", "m"], [0.5, 1, 2], 1, [2, 1, 500]),
+        (["km", "degrees_north", "m"], [0.5, None, 2], 0, [2, 1, 0.5]),
     ],
 )
 def test_places_in_degrees_are_in_no_metres(array, units, steps, code, sizes):
+    """Also if there is one place only, where ``steps`` has None."""
+    shape = [1 if step is None else 3 for step in steps]
     along = {
-        name: Neighbour(name, array(name, "float64", [3], attributes={"units": unit}), places)
-        for name, unit, step in zip("zyx", units, steps, strict=True)
-        for places in [np.arange(3.0) * step + 50]
+        name: Neighbour(name, array(name, "float64", [n], attributes={"units": unit}), places)
+        for name, unit, step, n in zip("zyx", units, steps, shape, strict=True)
+        for places in [np.arange(n) * (step or 1.0) + 50]
     }
     around = Around((), {}, coordinates_in(along))
-    metadata = array("zyx", shape=[3, 3, 3])
+    metadata = array("zyx", shape=shape)
     header = find_format("nii")(describe(metadata, FlatConfig(), around=around))().header
     assert header[123] == code
     assert np.frombuffer(header, "<f4", 3, 80).tolist() == sizes

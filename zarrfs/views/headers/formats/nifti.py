@@ -141,7 +141,8 @@ def _units(axes: list[Axis]) -> tuple[int, list[float]]:
     lengths = [metres(axis.unit) for axis in axes[:3]]
     known = [length for length in lengths if length is not None]
     # The unit of the fastest axis that has one. Degrees are no metres: such places have no unit.
-    if any(axis.spacing and not length for axis, length in zip(axes, lengths, strict=False)):
+    placed = [bool(axis.spacing or axis.origin) for axis in axes[:3]]
+    if any(here and not length for here, length in zip(placed, lengths, strict=True)):
         known, lengths = [], [None] * len(lengths)
     base, space = _code(known[0], _METRES) if known else (1.0, 0)
     factors = [1.0 if length is None else ratio(length, base) for length in lengths]
