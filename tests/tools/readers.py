@@ -35,6 +35,20 @@ def xarray(path: str):
         return file[Path(path).parent.name].values
 
 
+def h5netcdf(path: str):
+    import xarray
+
+    with xarray.open_dataset(path, mask_and_scale=False, engine="h5netcdf") as file:
+        return file[Path(path).parent.name].values
+
+
+def pyfive(path: str):
+    import pyfive
+
+    with pyfive.File(path) as file:
+        return file[Path(path).parent.name][...]
+
+
 def simpleitk(path: str):
     import SimpleITK
 
@@ -112,8 +126,8 @@ def numpy(path: str):
 READERS: dict[str, Callable] = {
     reader.__name__: reader
     for reader in (
-        *(h5py, netcdf4, xarray, simpleitk, vtk, nibabel, pynrrd, tifffile, tifffile_memmap),
-        *(astropy, mrcfile, safetensors, numpy),
+        *(h5py, netcdf4, xarray, h5netcdf, pyfive, simpleitk, vtk, nibabel, pynrrd, tifffile),
+        *(tifffile_memmap, astropy, mrcfile, safetensors, numpy),
     )
 }
 
