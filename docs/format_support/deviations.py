@@ -59,6 +59,7 @@ def rows_of_v3() -> Rows:
         '`transpose` with `order: "C"` or `"F"`': _deviant(
             v3(codecs=[lettered, LITTLE]), v3(codecs=[transposed, LITTLE])
         ),
+        "`fill_value: null` (as zeros)": _deviant(v3(fill_value=None), v3()),
         "a bare `NaN` as fill value": _deviant(
             json.dumps(v3("float32", fill_value=float("nan"))), v3("float32", fill_value="NaN")
         ),

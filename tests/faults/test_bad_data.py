@@ -352,7 +352,7 @@ class TestDocuments:
         ("chunk_grid", {"name": "regular"}), ("chunk_grid", None),
         ("data_type", "r9"), ("data_type", "r0"), ("data_type", "r99999999999999999999"),
         ("data_type", "r" + "9" * 5000), ("data_type", {}), ("data_type", None),
-        ("fill_value", 10**1000), ("fill_value", {}), ("fill_value", None),
+        ("fill_value", 10**1000), ("fill_value", {}),
         ("fill_value", "0x" + "f" * 100),
         ("codecs", []), ("codecs", [LITTLE] * 2), ("codecs", [GZIP]), ("codecs", None),
         ("codecs", [sharding((3,))]), ("codecs", [sharding((0,))]),

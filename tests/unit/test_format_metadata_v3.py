@@ -76,9 +76,17 @@ class TestLeniency:
         )
         assert spelled == plain
 
+    @pytest.mark.parametrize("data_type", ["bool", "int32", "uint8", "float32", "complex64"])
+    def test_null_as_gdal_writes_it_is_zero(self, parse, data_type):
+        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        array = parse(data_type=data_type, fill_value=None, codecs=codecs)
+        assert array.layout.fill == bytes(array.layout.data_type.item_size)
+        assert not array.has_fill
+        assert parse().has_fill
+
     @pytest.mark.parametrize(("data_type", "fill"), [
-        ("bool", "0"), ("bool", "false"), ("bool", 2), ("bool", None), ("int16", "1.5"),
-        ("float32", "0x1"), ("float32", "-nan"), ("float32", "1_0"), ("int16", None),
+        ("bool", "0"), ("bool", "false"), ("bool", 2), ("int16", "1.5"),
+        ("float32", "0x1"), ("float32", "-nan"), ("float32", "1_0"),
     ])  # fmt: skip
     def test_a_fill_value_that_is_not_the_same_to_everybody(self, parse, data_type, fill):
         with pytest.raises(MetadataError, match="fill_value"):

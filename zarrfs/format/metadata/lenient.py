@@ -19,6 +19,7 @@ _KINDS = {
     "f": re.compile("b?float.*"),
     "c": re.compile("complex.*"),
 }
+_ZEROS: Mapping[str, Any] = {"b": False, "i": 0, "f": 0.0, "c": [0.0, 0.0]}
 _RAW_BITS = re.compile("r[0-9]+")
 # Members of configurations that are integers, or lists of integers.
 _WHOLE_NUMBERS = frozenset(
@@ -57,7 +58,8 @@ def put_right(document: Mapping[str, Any]) -> Mapping[str, Any]:
             fixed[member] = _named(fixed[member])
     if "shape" in fixed:
         fixed["shape"] = _whole(fixed["shape"])
-    fixed["fill_value"] = name_non_finite(fixed.get("fill_value"))
+    if "fill_value" in fixed:
+        fixed["fill_value"] = name_non_finite(fixed["fill_value"])
     data_type = fixed.get("data_type")
     if isinstance(data_type, Mapping) and not data_type.get("configuration"):
         data_type = data_type.get("name")
@@ -169,10 +171,13 @@ def _unsigned_infinity(value: Any) -> Any:
 
 
 def _fill_value(value: Any, data_type: str) -> Any:
-    """Correct numbers in other spellings, and base64 for raw bits."""
+    """Correct numbers in other spellings, and base64 for raw bits.
+
+    GDAL 3.12 writes null for an array without a nodata value. It is zero, as in v2.
+    """
     kind = next((kind for kind, names in _KINDS.items() if names.fullmatch(data_type)), None)
     if kind is not None:
-        return plain_fill(value, kind)
+        return _ZEROS[kind] if value is None else plain_fill(value, kind)
     if _RAW_BITS.fullmatch(data_type) and isinstance(value, str):
         try:
             return list(base64.b64decode(value, validate=True))

@@ -21,7 +21,7 @@ class ArrayMetadata(NamedTuple):
     dimension_names : None for an axis without one; empty if no axis has one.
     summary : data type, codecs and chunk key encoding in the terms of v3, for users and extended
         attributes.
-    has_fill : False if v1 or v2 have ``null``: zeros in zarrfs, but undefined elsewhere.
+    has_fill : False if the document has ``null``: zeros in zarrfs, but undefined elsewhere.
     """
 
     zarr_format: int

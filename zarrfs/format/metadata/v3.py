@@ -134,6 +134,7 @@ def _array(value: Mapping[str, Any], attributes: Mapping[str, Any], document: st
         dimension_names=members.dimension_names,
         attributes=attributes,
         summary=summary,
+        has_fill=value.get("fill_value") is not None,
     )
 
 
