@@ -205,6 +205,30 @@ def test_web_mercator_for_programs_without_a_registry(array):
     assert epsg(text.decode()).number == 3857
 
 
+def test_many_bands_behind_an_image_lie_beside_each_other(array):
+    """As spectrometers and GDAL's Zarr driver have them."""
+    said = {"proj:code": "EPSG:32633", "spatial:transform": [10, 0, 500, 0, -10, 400]}
+    metadata = array(attributes=said, shape=(20, 30, 50), dimension_names=["y", "x", "band"])
+    described = describe(metadata, FlatConfig())
+    assert described.is_image
+    assert described.georeference.transform == (500, 10, 0, 400, 0, -10)
+    header = find_format("bin.hdr")(described)().header
+    for line in (b"samples = 30", b"lines = 20", b"bands = 50", b"interleave = bip"):
+        assert line + b"\n" in header
+    assert b"map info = {UTM, 1, 1, 500, 400, 10, 10, 33, North" in header
+    header = find_format("vrt")(described)().header
+    assert b'rasterXSize="30" rasterYSize="20"' in header
+    assert header.count(b"<VRTRasterBand") == 50
+    elements = np.arange(20 * 30 * 50, dtype="<i2")
+    form = find_format("tif")(described)()
+    with tifffile.TiffFile(io.BytesIO(form.header + elements.tobytes())) as file:
+        (series,) = file.series
+        assert series.axes == "YXS"
+        assert series.keyframe.photometric.name == "MINISBLACK"
+        assert np.array_equal(series.asarray(), elements.reshape(20, 30, 50))
+        assert file.pages.first.tags[33922].value[3:5] == (500, 400)
+
+
 def test_an_axis_with_a_positive_direction_is_z(array):
     """As CF has it; it tells what no name or unit of the coordinate does."""
     for said, role in (({"positive": "down"}, "z"), ({}, "")):

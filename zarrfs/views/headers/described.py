@@ -13,7 +13,9 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.facts.facts import Axis, Facts, Georeference, Number
 from zarrfs.views.headers.form import Inexpressible
 
+# The longest last axis that its name makes channels. Behind lines and columns TIFF sets the limit.
 _MOST_CHANNELS = 4
+_MOST_BEHIND_AN_IMAGE = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class Described:
     def channels_of(axes: tuple[Axis, ...]) -> int:
         """The length of the last axis if its name is one for channels; else 0."""
         last = axes[-1] if len(axes) > 1 else Axis(0)
-        return last.length if last.is_channel and 1 < last.length <= _MOST_CHANNELS else 0
+        behind = _ends_with(axes[:-1], ("y", "x"))
+        most = _MOST_BEHIND_AN_IMAGE if behind else _MOST_CHANNELS
+        return last.length if last.is_channel and 1 < last.length <= most else 0
 
     @property
     def channels(self) -> int:

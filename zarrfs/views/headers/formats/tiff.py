@@ -43,16 +43,19 @@ from zarrfs.views.headers.tiff.tags import (
 
 _LARGEST_CLASSIC = 2**32 - 1
 _ALIGNMENT = 64
+# Bytes of a directory for each sample: its bits, its format, and that it is no colour.
+_SAMPLE = 6
 
 
 def tif(array: Described) -> Plan:
-    """Planes of one channel, or of two to four interleaved channels."""
+    """Planes of one channel, or of several interleaved ones."""
     sample_format = array.type_in(SAMPLE_FORMATS, "TIFF")
     array.check("TIFF", 2, 32)
     if array.channels and len(array.axes) < 3:
         raise Inexpressible("TIFF takes planes of two axes")
     pages = math.prod(axis.length for axis in array.image_axes[:-2])
-    if pages * Encoding(True, "<").directory_size(16) > LARGEST_HEADER:
+    long = Encoding(True, "<").directory_size(16) + _SAMPLE * array.channels
+    if pages * long > LARGEST_HEADER:
         raise Inexpressible(f"a TIFF header of {pages} planes would be too large")
     return partial(_form, array, sample_format, pages)
 
@@ -95,7 +98,7 @@ def _entries(array: Described, sample_format: int, plane: int) -> dict[int, Entr
         257: (LONG, [axes[-2].length]),
         258: (SHORT, [bits] * samples),
         259: (SHORT, [1]),  # not compressed
-        262: (SHORT, [2 if samples >= 3 else 1]),  # RGB, or grey with 0 for black
+        262: (SHORT, [2 if samples in (3, 4) else 1]),  # RGB, or grey with 0 for black
         270: (ASCII, [description(array)]),
         273: (LONG8 if array.nbytes + LARGEST_HEADER > _LARGEST_CLASSIC else LONG, [0]),
         277: (SHORT, [samples]),
@@ -103,8 +106,8 @@ def _entries(array: Described, sample_format: int, plane: int) -> dict[int, Entr
         279: (long, [plane]),
         339: (SHORT, [sample_format] * samples),
     }
-    if samples in (2, 4):
-        entries[338] = (SHORT, [0])
+    if extra := samples - (3 if samples in (3, 4) else 1):
+        entries[338] = (SHORT, [0] * extra)
     if samples > 1:
         entries[284] = (SHORT, [1])
     if (missing := array.no_data) is not None:
@@ -193,7 +196,7 @@ def is_imagej(array: Described) -> bool:
 def _roles(array: Described) -> list[Role] | None:
     """The roles of the outer axes in ImageJ's order; None if ImageJ has others."""
     axes = array.image_axes
-    if array.code not in _TYPES or not _plane_is_known(axes[-2:]):
+    if array.code not in _TYPES or not _plane_is_known(axes[-2:]) or array.channels > 4:
         return None
     outer = axes[:-2]
     if len(outer) == 1 and not outer[0].name:

@@ -129,7 +129,8 @@ def only_level(array: Described, chunk: Shape) -> Level:
 
 
 def _is_image(array: Described) -> bool:
-    return [axis.role for axis in array.image_axes[-2:]] == ["y", "x"]
+    # A tile of many interleaved bands would be large.
+    return array.channels <= 4 and [axis.role for axis in array.image_axes[-2:]] == ["y", "x"]
 
 
 def _level(path: str, array: Described, chunk: Shape, *, regular: bool) -> Level:
