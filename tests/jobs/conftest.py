@@ -14,7 +14,7 @@ from tests.fs.write_store import WriteStore
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.read_block import ReadBlock
+from zarrfs.jobs.job import Job, Packed
 from zarrfs.jobs.worker import Worker, WorkerConfig
 from zarrfs.memory.shared_memory import SharedMemory
 
@@ -41,6 +41,7 @@ class Place:
         self.values = np.full(SHAPE, 7, "<i2")
         self.memory = SharedMemory(4 * MIB)
         self.worker = self.new_worker()
+        self.room = True
 
     def new_worker(self, root: ArrayMetadata | None = None) -> Worker:
         """
@@ -75,22 +76,26 @@ class Place:
         return tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True))
 
     def chunk(self, values: np.ndarray, index: tuple[int, int]) -> np.ndarray:
-        """A chunk of these values."""
-        chunk = np.zeros(CHUNKS, "<i2")
+        """A chunk of these values, in shared memory."""
+        chunk = self.lend(2 * np.prod(CHUNKS)).view("<i2").reshape(CHUNKS)
+        chunk[...] = 0
         inside = values[self.part(index)]
         chunk[tuple(map(slice, inside.shape))] = inside
         return chunk
 
-    def perform(self, packed):
+    def lend(self, size: int) -> np.ndarray | None:
+        return self.memory.take(int(size)) if self.room else None
+
+    def perform(self, packed: Packed, kind: type[Job]):
         """What a worker answers, as it comes over the wire."""
-        message = pickle.dumps((ReadBlock, packed))
+        message = pickle.dumps((kind, packed.values))
         return json.loads(json.dumps(self.worker.perform(message)))
 
-    def through(self, job: ReadBlock):
+    def through(self, job: Job):
         """The result of a job that a worker performed."""
-        packed = job.pack(self.memory)
+        packed = job.pack(self)
         assert packed is not None
-        return job.accept(self.perform(packed))
+        return job.accept(self.perform(packed, type(job)), packed.lent)
 
 
 @pytest.fixture(params=[False, True], ids=["chunks", "shards"])

@@ -372,9 +372,9 @@ def test_any_sequence(loop, monkeypatch, slab, few) -> None:
             full.append(taken < len(data))
             return taken
 
-        def copy_soon(self, size, keep, work, copy_soon=WriteBack.copy_soon):
+        def copy_soon(self, size, keep, work, *, quick, copy_soon=WriteBack.copy_soon):
             if len(full) % 2:
-                return copy_soon(self, size, keep, work)
+                return copy_soon(self, size, keep, work, quick=quick)
             # As if the thread came too late.
             keep()
             return True

@@ -21,7 +21,7 @@ from zarrfs.daemon.mount import mount
 from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
-from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.answers import AfterReply, Answers
 
 CONTENT = b"0123456789" * 1000
 
@@ -98,6 +98,7 @@ class FakeFileSystem:
 
     def __init__(self) -> None:
         self.answers = Answers()
+        self.after_reply = AfterReply()
 
     def set_kernel_cache(self, kernel_cache) -> None:
         pass

@@ -9,6 +9,7 @@ from collections import deque
 import pyfuse3
 import pytest
 
+from zarrfs.fs.loop.answers import AfterReply
 from zarrfs.fs.loop.loop_times import LoopTimes
 from zarrfs.fuse import request_wait
 from zarrfs.fuse.request_wait import RequestWait, WaitConfig
@@ -171,3 +172,33 @@ def test_without_it_nothing_is_replaced(connection, monkeypatch):
     monkeypatch.setattr(request_wait, "_WAIT", None)
     assert not request_wait.install(connection.reading, bool)
     assert getattr(pyfuse3, NAME) is before
+
+
+async def test_what_was_put_off_until_the_reply_is_done_before_the_next_request(connection):
+    after = AfterReply()
+    done: list[str] = []
+    assert not after.add(lambda: done.append("too early"))
+    after.begin()
+    wait = RequestWait(connection.reading, connection.loop, PATIENT, replied=after.run)
+    connection.send()
+    assert after.add(lambda: done.append("first"))
+    assert after.add(lambda: done.append("second"))
+    assert done == []
+    connection.script.append((1, True))
+    assert await wait()
+    assert done == ["first", "second"]
+
+
+def test_what_fails_after_a_reply_ends_nothing(caplog):
+    after = AfterReply()
+    after.begin()
+    done: list[str] = []
+
+    def fail() -> None:
+        raise MemoryError("by this test")
+
+    assert after.add(fail)
+    assert after.add(lambda: done.append("second"))
+    after.run()
+    assert done == ["second"]
+    assert "by this test" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -21,6 +22,8 @@ from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
 from zarrfs.daemon import workers
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
+from zarrfs.store.local.local_root import LocalRoot
+from zarrfs.store.local.scratch import Scratch
 
 SHAPE = (96, 160, 100)
 MIB = 1 << 20
@@ -345,10 +348,18 @@ def test_no_workers_where_a_codec_starts_threads(tmp_path, monkeypatch):
     assert workers.fork_workers(request) == (None, None)
 
 
-def bytes_read(pid: int) -> int:
-    """Bytes that a process has asked of read calls."""
+def transferred(pid: int, which: str) -> int:
+    """Bytes that a process has asked of read ("rchar") or given to write calls ("wchar")."""
     counts = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-    return int(counts["rchar"])
+    return int(counts[which])
+
+
+def bytes_read(pid: int) -> int:
+    return transferred(pid, "rchar")
+
+
+def bytes_written(pid: int) -> int:
+    return transferred(pid, "wchar")
 
 
 def overwrite(path: Path, data: np.ndarray, piece: int = MIB) -> None:
@@ -360,13 +371,116 @@ def overwrite(path: Path, data: np.ndarray, piece: int = MIB) -> None:
         os.fsync(file.fileno())
 
 
+def left_behind(path: Path) -> list[str]:
+    return [name for name in os.listdir(path) if name.startswith(".zarrfs-tmp-")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, "workers=2"),
+        ({"chunks": (7, 33, 100)}, "workers=2,order=F"),
+        ({"chunks": (1, 160, 100)}, "workers=2"),
+        ({"compressors": None}, "workers=2,byteorder=big"),
+        ({"zarr_format": 2, "compressors": Zstd(), "order": "F"}, "workers=2,order=F"),
+    ],
+    ids=["chunks", "overhanging", "in a row", "uncompressed", "v2 F"],
+)
+def test_small_chunks_are_stored_by_workers(mount_daemon, tmp_path, settings, options):
+    data = write(tmp_path / "a.zarr", **settings)
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw", options)
+    before = [bytes_written(pid) for pid in workers_of(daemon.pid)]
+    new = data[::-1] + np.uint16(1)
+    written = new.T if "order=F" in options else new
+    overwrite(daemon.path / "array.bin", written.astype(">u2" if "big" in options else "<u2"))
+    after = [bytes_written(pid) for pid in workers_of(daemon.pid)]
+    assert sum(after) - sum(before) > data.nbytes // 4
+    stats = loads(daemon.path)
+    assert stats["store"]["written_bytes"] > data.nbytes // 4
+    assert stats["errors"]["count"] == 0
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    daemon.umount()
+    assert daemon.wait() == 0
+    assert left_behind(tmp_path / "a.zarr") == []
+
+
+@pytest.mark.parametrize("options", ["rw", "rw,store_fill"])
+def test_workers_store_no_fill_values_unless_told(mount_daemon, tmp_path, options):
+    data = write(tmp_path / "a.zarr")
+    daemon = mount_daemon(tmp_path / "a.zarr", options, "workers=2")
+    data[:48] = 0
+    overwrite(daemon.path / "array.bin", data)
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], data)
+    stored = {int(path.parent.parent.name) for path in tmp_path.glob("a.zarr/c/*/*/*")}
+    assert stored == set(range(6) if "store_fill" in options else range(3, 6))
+
+
+@pytest.mark.parametrize("settings", [{}, {"shards": SHARDS}], ids=["chunks", "shards"])
+def test_what_dead_workers_were_to_store_is_stored(mount_daemon, tmp_path, settings):
+    data = write(tmp_path / "a.zarr", repeats=4, **settings)
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2,memory=16M", quiet=False)
+    victims = workers_of(daemon.pid)
+    new = data[::-1].copy()
+    plain = memoryview(new.tobytes())
+    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
+        while plain:
+            if victims and len(plain) < new.nbytes * 2 // 3:
+                os.kill(victims.pop(), signal.SIGKILL)
+            plain = plain[file.write(plain[: MIB // 2]) :]
+        os.fsync(file.fileno())
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+    daemon.umount()
+    assert daemon.wait() == 0
+
+
+def is_held(lock: Path) -> bool:
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_what_killed_workers_left_behind_is_removed(mount_daemon, tmp_path):
+    source = tmp_path / "a.zarr"
+    data = write(source, repeats=4)
+    daemon = mount_daemon(source, "rw,workers=2,memory=16M", quiet=False)
+    overwrite(daemon.path / "array.bin", data[::-1].copy())
+    victims = workers_of(daemon.pid)
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    wait_for_end(victims)
+    (scratch,) = (source / name for name in left_behind(source))
+    dead = [lock for lock in scratch.glob("*.lock") if not is_held(lock)]
+    assert dead
+    for lock in dead:  # as if each had been killed while it wrote a file
+        lock.with_suffix(".999").touch()
+    root = LocalRoot(str(source), follow_symlinks=True)
+    other = Scratch(root)
+    live = other.create("0", scratch.stat().st_dev)
+    assert live is not None
+    try:
+        others = {os.fsdecode(live.name), os.fsdecode(live.name).partition(".")[0] + ".lock"}
+        daemon.umount()
+        assert daemon.wait() == 0
+        assert set(os.listdir(scratch)) == others
+    finally:
+        live.discard()
+        other.close()
+    assert left_behind(source) == []
+
+
+def jobs_of(pid: int) -> int:
+    """How often a process has waited, which an idle worker does once for each job at least."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
 @pytest.mark.parametrize(
     ("settings", "options"),
     [
         ({"shards": SHARDS}, "workers=2"),
-        ({"chunks": (7, 33, 100)}, "workers=2,order=F"),
-        ({"compressors": None}, "workers=2,byteorder=big"),
-        ({"zarr_format": 2, "compressors": Zstd(), "order": "F"}, "workers=2,order=F"),
         ({"chunks": (7, 33, 100), "shards": (35, 66, 100)}, "workers=2,order=F"),
         ({"chunks": (8, 16, 20), "shards": SHARDS}, "workers=2,byteorder=big"),
         (
@@ -375,9 +489,9 @@ def overwrite(path: Path, data: np.ndarray, piece: int = MIB) -> None:
         ),
         ({"shards": SHARDS, "compressors": GzipCodec()}, "workers=2,order=F"),
     ],
-    ids=["shards", "chunks", "big", "v2 F", "overhanging", "small", "checksums", "gzip"],
+    ids=["plain", "overhanging", "small", "checksums", "gzip"],
 )
-def test_overwrites_are_exact_beside_workers(mount_daemon, tmp_path, settings, options):
+def test_inner_chunks_are_encoded_exactly_beside_workers(mount_daemon, tmp_path, settings, options):
     data = write(tmp_path / "a.zarr", repeats=2, **settings)
     daemon = mount_daemon(tmp_path / "a.zarr", "rw", options)
     # Some of it the fill value, and some that nothing makes shorter.
@@ -425,3 +539,38 @@ def test_shards_that_change_in_part_keep_the_rest(mount_daemon, tmp_path):
             os.pwrite(file.fileno(), plain[first : first + 7], first)
         os.fsync(file.fileno())
     assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+
+
+def test_what_a_worker_cannot_store_is_told_and_stays(mount_daemon, tmp_path):
+    data = write(tmp_path / "a.zarr")
+    blocked = tmp_path / "a.zarr" / "c" / "3" / "2" / "1"
+    blocked.unlink()
+    blocked.mkdir()
+    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2", quiet=False)
+    new = data[::-1].copy()
+    with pytest.raises(OSError):
+        overwrite(daemon.path / "array.bin", new)
+    assert "c/3/2/1" in json.dumps(loads(daemon.path)["errors"])
+    blocked.rmdir()
+    with open(daemon.path / "array.bin", "r+b") as file:
+        os.fsync(file.fileno())
+    # The one that failed may have been the first of all that were tried.
+    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
+        file.write(new.tobytes()[:4])
+        os.fsync(file.fileno())
+    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
+
+
+def test_metadata_that_changed_since_leave_storing_to_threads(mount_daemon, tmp_path):
+    data = write(in_group(tmp_path) / "a.zarr")
+    daemon = mount_daemon(tmp_path / "group", "rw,workers=2")
+    assert (daemon.path / "a.zarr" / "array.bin").stat().st_size == data.nbytes
+    document = tmp_path / "group" / "a.zarr" / "zarr.json"
+    # Chunks are encoded as before, but the array is longer.
+    shape = [2 * SHAPE[0], *SHAPE[1:]]
+    changed = json.loads(document.read_bytes()) | {"attributes": {"a": 1}, "shape": shape}
+    document.write_text(json.dumps(changed))
+    new = data[::-1].copy()
+    overwrite(daemon.path / "a.zarr" / "array.bin", new)
+    daemon.wait_for_log("is left to threads: ")
+    assert np.array_equal(zarr.open_array(tmp_path / "group" / "a.zarr")[: SHAPE[0]], new)

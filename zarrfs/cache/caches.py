@@ -20,10 +20,10 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
-from zarrfs.errors import BudgetExceeded, StoreReadOnly
+from zarrfs.errors import BudgetExceeded, StoreError, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.jobs.executor import Processes
 from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.jobs.processes import Processes
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
@@ -125,19 +125,21 @@ class Caches:
         self.pool = LoaderPool(loaders)
         shared = None if workers is None else workers.memory
         self.cache = BlockCache(self.budget, self.pool, self.stats, config.spill, shared)
+        passing = self.cache.arena
         self.write_back: WriteBack | None = None
         if config.writable:
-            for leftover in store.remove_leftovers():
-                log.info("removed what a killed writer left behind: %s", leftover)
+            self._remove_leftovers()
             self.write_back = WriteBack(
                 MemoryBudget(shares.changes),
                 shares.storing,
                 loaders,
                 config.flush_delay,
                 self.stats,
+                shared,
                 config.spill,
             )
-        self._processes = None if workers is None else Processes(workers)
+            passing = self.write_back.passing
+        self._processes = None if workers is None else Processes(workers, passing)
 
     def _shares(self, memory: int) -> Shares:
         workers = 0 if self._workers is None else self._workers.shard_indexes
@@ -277,4 +279,14 @@ class Caches:
         self.pool.close()
         if self._workers is not None:
             self._workers.close()
+            if self.write_back is not None:
+                # No later writer may come that would remove what a killed worker left behind.
+                try:
+                    self._remove_leftovers()
+                except StoreError as error:
+                    log.warning("what killed writers left behind cannot be removed: %s", error)
         self.cache.clear()
+
+    def _remove_leftovers(self) -> None:
+        for leftover in self._store.remove_leftovers():
+            log.info("removed what a killed writer left behind: %s", leftover)

@@ -63,7 +63,8 @@ class Forked(NamedTuple):
 def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) -> Forked:
     """Processes beside the daemon. Workers are for a local source.
 
-    They share what is lent out for scans. To be called before the first thread starts.
+    They share what is lent out for scans, and what is gathered of writes to shards. To be called
+    before the first thread starts.
 
     patience : see `WorkerPool`.
     """

@@ -27,7 +27,7 @@ from zarrfs.fs.coherence.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.directories import Directories
 from zarrfs.fs.files.open_files import OpenFiles
-from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.answers import AfterReply, Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.inodes import ROOT_INODE
 from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray
@@ -48,6 +48,7 @@ class FileSystem:
     """One mounted source.
 
     answers : who waits for threads.
+    after_reply : work of the loop between requests.
     read, write, flush, fsync, release : see `OpenFiles`.
     """
 
@@ -57,6 +58,9 @@ class FileSystem:
         self._tree = tree
         self._status = MountStatus(document, self._stats)
         self.answers = Answers()
+        self.after_reply = AfterReply()
+        if tree.write_back is not None:
+            tree.write_back.after_reply = self.after_reply.add
         self._threads = Threads(tree.stats, self.answers)
         self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()
@@ -68,6 +72,7 @@ class FileSystem:
             self._pages,
             tree.stats,
             self._content,
+            self.after_reply,
             read_only=not tree.config.writable,
         )
         # These are what the kernel asks for most, so nothing stands in between.

@@ -58,12 +58,14 @@ class RequestWait:
         config: WaitConfig,
         alone: Callable[[], bool] = lambda: False,
         times: LoopTimes | None = None,
+        replied: Callable[[], object] = lambda: None,
     ) -> None:
         """
         alone : whether the loop has nothing to do but to wait for requests, and for times to come.
         descriptor : this process' end of the connection.
         wait : returns when there may be a request; False at the end.
         times : told when requests are looked for, and when not.
+        replied : called before the next request is looked for.
         """
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
@@ -72,12 +74,14 @@ class RequestWait:
         self._alone = alone
         self._config = config
         self._times = LoopTimes() if times is None else times
+        self._replied = replied
         self._quick = True
         self._answered = 0.0
         self._turn_began = 0.0
 
     async def __call__(self) -> bool:
         """Whether there is a request; False at the end."""
+        self._replied()
         times = self._times
         times.end()
         self._answered = now = perf_counter()
@@ -112,6 +116,7 @@ def install(
     descriptor: int,
     alone: Callable[[], bool],
     times: LoopTimes | None = None,
+    replied: Callable[[], object] = lambda: None,
 ) -> bool:
     """Have pyfuse3 wait so for requests at ``descriptor``; False if nothing in it can be replaced.
 
@@ -120,5 +125,5 @@ def install(
     if _WAIT is None:
         _log.info("this version of pyfuse3 waits for requests by itself, which is slower")
         return False
-    setattr(pyfuse3, _NAME, RequestWait(descriptor, _WAIT, WaitConfig(), alone, times))
+    setattr(pyfuse3, _NAME, RequestWait(descriptor, _WAIT, WaitConfig(), alone, times, replied))
     return True

@@ -73,7 +73,9 @@ class Session:
                 self._poll.register(descriptor, 0)  # errors alone, which are always told
                 answers = filesystem.answers
                 answers.watch(descriptor)
-                request_wait.install(descriptor, answers.idle, answers.loop_times)
+                after = filesystem.after_reply
+                if request_wait.install(descriptor, answers.idle, answers.loop_times, after.run):
+                    after.begin()
             self._loop_times = filesystem.answers.loop_times
             self.connection = connection.held()
             if self.disconnected:

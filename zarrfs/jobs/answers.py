@@ -1,27 +1,45 @@
-"""Answers of worker processes: how they fail, and checks, each of which raises `BadAnswer`."""
+"""Checks of the answers of worker processes. Each of them raises `BadAnswer`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.errors import ChunkError, MissingChunkError
+from zarrfs.errors import (
+    ChunkError,
+    MissingChunkError,
+    StoreAccessDenied,
+    StoreConflict,
+    StoreError,
+    StoreFull,
+    StoreQuotaExceeded,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreTooLarge,
+    StoreUnavailable,
+)
 from zarrfs.format.chunk_grid import Index
+from zarrfs.jobs.job import BadAnswer
 from zarrfs.store.base import Generation
 
-_ERRORS = {kind.__name__: kind for kind in (ChunkError, MissingChunkError)}
+Error = ChunkError | StoreError
+
+_ERRORS: dict[str, type[Error]] = {
+    kind.__name__: kind
+    for kind in (
+        ChunkError,
+        MissingChunkError,
+        StoreAccessDenied,
+        StoreConflict,
+        StoreError,
+        StoreFull,
+        StoreQuotaExceeded,
+        StoreReadOnly,
+        StoreTimeout,
+        StoreTooLarge,
+        StoreUnavailable,
+    )
+}
 _LARGEST = 1 << 63
-
-
-class Unable(Exception):
-    """A worker process could not perform a job. The text is the reason."""
-
-
-class NoAnswer(Exception):
-    """No worker process has answered. The text is the reason."""
-
-
-class BadAnswer(Exception):
-    """The answer is not one that a correct worker process gives."""
 
 
 def items(value: Any, count: int | None = None) -> list[Any]:
@@ -58,7 +76,7 @@ def generation(value: Any) -> Generation | None:
     return tuple(value)
 
 
-def error(value: Any) -> ChunkError:
+def error(value: Any) -> Error:
     """The error that was passed to `error_to_json`."""
     kind, key, reason = items(value, 3)
     if not (isinstance(kind, str) and isinstance(key, str) and isinstance(reason, str)):
@@ -69,7 +87,12 @@ def error(value: Any) -> ChunkError:
         raise BadAnswer(f"{kind!r:.100} is not a kind of error") from None
 
 
-def error_to_json(failure: ChunkError) -> list[str]:
-    """An error as JSON."""
-    kind = MissingChunkError if isinstance(failure, MissingChunkError) else ChunkError
-    return [kind.__name__, failure.key, failure.reason]
+def error_to_json(failure: Error) -> list[str]:
+    """An error as JSON. An unknown kind of store error becomes a plain `StoreError`."""
+    kind = type(failure)
+    name = kind.__name__ if _ERRORS.get(kind.__name__) is kind else _plain(failure).__name__
+    return [name, failure.key, failure.reason]
+
+
+def _plain(failure: Error) -> type[Error]:
+    return StoreError if isinstance(failure, StoreError) else ChunkError

@@ -1,10 +1,4 @@
-"""The job that decodes the chunks of a block into its memory.
-
-`ReadBlock.perform` does the work, in a thread of the daemon or in a worker process. A worker gets
-the result of `ReadBlock.pack` as a pickle: a worker trusts the daemon. It answers in JSON, and
-`ReadBlock.accept` checks the answer: the worker has run decoders on data that may be hostile, so
-the daemon trusts none of its answers.
-"""
+"""The job that decodes the chunks of a block into its memory."""
 
 from __future__ import annotations
 
@@ -13,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zarrfs.array.array import Array, ArrayName
 from zarrfs.array.block import Block, RunRange, expanded, ranges
 from zarrfs.array.block_reader import BlockRead, read_block
+from zarrfs.errors import ChunkError
 from zarrfs.jobs import answers
+from zarrfs.jobs.job import BadAnswer, Packed, Passing
 from zarrfs.jobs.worker import Place, Worker
-from zarrfs.memory.shared_memory import SharedMemory
 
 # Bytes of a chunk from which on threads are mostly as fast as processes: they seldom wait for each
 # other, and their memory costs less.
@@ -28,8 +24,8 @@ _LARGE_CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadBlock:
-    """
-    array : the array.
+    """See `Job`.
+
     seen : whether the caller needs to know which objects were read, in which state. A worker takes
         a while to report many objects.
     """
@@ -52,20 +48,19 @@ class ReadBlock:
     def perform(self) -> BlockRead:
         return read_block(self.array, self.block)
 
-    def pack(self, memory: SharedMemory) -> tuple[Any, ...] | None:
-        """The arguments of `unpack` in a worker process; None if it does not share the memory."""
+    def pack(self, passing: Passing) -> Packed | None:
         part = self.block.part
-        offset = memory.offset(part)
+        offset = passing.memory.offset(part)
         if offset is None:
             return None
         place = Place(offset, part.dtype.str, part.shape, part.strides)
         runs = tuple([ranges(along, along[0].target.start) for along in self.block.runs])
         array = self.array
-        return array.name, runs, place, self.block.carrier.str, self.seen
+        values = (array.name, runs, place, self.block.carrier.str, self.seen)
+        return Packed(values)
 
     @classmethod
     def unpack(cls, worker: Worker, *values: Any) -> Self:
-        """The job that `pack` has packed, in a worker process."""
         name: ArrayName
         runs: Sequence[Sequence[RunRange]]
         name, runs, place, carrier, seen = values
@@ -76,12 +71,10 @@ class ReadBlock:
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
 
     def answer(self, result: BlockRead) -> Any:
-        """The result of `perform` in a worker process, as JSON."""
         error = None if result.error is None else answers.error_to_json(result.error)
         return [result.seen if self.seen else [], result.chunks, result.decoded_bytes, error]
 
-    def accept(self, answer: Any) -> BlockRead:
-        """The result of `perform`, from a worker's answer. Raises BadAnswer."""
+    def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> BlockRead:
         objects, chunks, decoded_bytes, failure = answers.items(answer, 4)
         rank = len(self.block.runs)
         seen = []
@@ -89,6 +82,8 @@ class ReadBlock:
             stored, generation = answers.items(one, 2)
             seen.append((answers.index(stored, rank), answers.generation(generation)))
         error = None if failure is None else answers.error(failure)
+        if not isinstance(error, ChunkError | None):
+            raise BadAnswer(f"{failure!r:.100} is not an error of a chunk")
         count = self.block.count
         read = answers.number(chunks, count if error is None else 0, count)
         return BlockRead(seen, read, answers.number(decoded_bytes), error)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.array import Array, ArrayName
+from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import FormatError, NodeNotFound, ZarrfsError
@@ -68,8 +69,8 @@ def work(channel: Channel, config: WorkerConfig) -> None:
     """Answer jobs until the daemon ends.
 
     An answer is a list in JSON: the reason why the job cannot be done, or null; the value of
-    `ReadBlock.answer`; the arguments of `StoreTimes.add`. `marshal` would be 3 % faster, but is not
-    safe against damaged input.
+    `Job.answer`; the arguments of `StoreTimes.add`. `marshal` would be 3 % faster, but is not safe
+    against damaged input.
     """
     keep_freed_memory()
     worker = Worker(config)
@@ -105,12 +106,19 @@ class Worker:
         job = kind.unpack(self, *values)
         return job.answer(job.perform())
 
-    def memory(self, place: Place) -> NDArray[Any]:
-        """Shared memory. All of its pages are mapped at once, which costs less than one by one."""
+    def memory(self, place: Place, *, populate: bool = True) -> NDArray[Any]:
+        """Shared memory.
+
+        populate : map all of its pages into this process at once, which costs less than one by one.
+        """
         offset, dtype, shape, strides = place
         memory = self._memory.array(offset, np.dtype(dtype), shape, strides)
-        self._memory.populate(memory)
+        if populate:
+            self._memory.populate(memory)
         return memory
+
+    def writer(self, name: ArrayName, *, store_fill: bool) -> ChunkWriter:
+        return ChunkWriter(self.array(name), store_fill=store_fill, largest_whole=0)
 
     def array(self, name: ArrayName) -> Array:
         """The array of that name. Raises ZarrfsError if its metadata have changed."""

@@ -17,8 +17,8 @@ from threading import Condition, Lock
 from typing import Any, NamedTuple, TypeVar
 
 from zarrfs.jobs import answers
-from zarrfs.jobs.answers import BadAnswer, NoAnswer, Unable
 from zarrfs.jobs.channel import Channel
+from zarrfs.jobs.job import BadAnswer, NoAnswer, Unable
 from zarrfs.jobs.nursery import Nursery, wait
 from zarrfs.jobs.patience import DEFAULT_PATIENCE_S, WorkerPatience
 from zarrfs.jobs.worker import WorkerConfig
@@ -111,7 +111,7 @@ class WorkerPool:
         return result
 
     def _answer(self, worker: _Process, job: bytes) -> Any:
-        """The value of `ReadBlock.answer`, unchecked. Raises NoAnswer, BadAnswer and Unable."""
+        """The value of `Job.answer`, unchecked. Raises NoAnswer, BadAnswer and Unable."""
         try:
             worker.channel.send(job)
             message = worker.channel.receive()
@@ -160,7 +160,7 @@ class WorkerPool:
             self._changed.notify()
 
     def _lose(self, worker: _Process, why: str) -> None:
-        """Kill a worker before a thread repeats its job: it must not touch the memory after that.
+        """Kill a worker before another thread repeats its job: it must store nothing after that.
 
         The worker has the job of this thread, so no other thread uses it.
         """

@@ -313,7 +313,7 @@ def copies(monkeypatch):
     """What a thread would copy soon; nothing is copied unless that is called."""
     due: list[Callable[[], None]] = []
 
-    def copy_soon(_self, _size, keep, work) -> bool:
+    def copy_soon(_self, _size, keep, work, *, quick) -> bool:
         keep()
         due.append(work)
         return True
@@ -364,6 +364,79 @@ def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):
     writer.write(512, NEW.tobytes()[512:1024])
     assert copied.wait(20)
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
+
+
+@pytest.mark.parametrize(
+    ("long", "exist", "by_loop"), [(1, True, True), (1 << 20, True, False), (1, False, False)]
+)
+def test_the_loop_copies_what_is_quick_after_its_reply(opened, monkeypatch, long, exist, by_loop):
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+    monkeypatch.setattr(sequential_writes, "_LONG", long)
+    monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
+    put_by: dict[int, int] = {}
+
+    def put(self, memory, first, values, put=SlabChunks.put) -> None:
+        put(self, memory, first, values)
+        put_by[first] = threading.get_ident()
+
+    def putter(first: int) -> int:
+        give_up = time.monotonic() + 20
+        while first not in put_by:
+            assert time.monotonic() < give_up
+            time.sleep(0.001)
+        return put_by[first]
+
+    monkeypatch.setattr(SlabChunks, "put", put)
+    monkeypatch.setattr(GatherMemory, "back", lambda *_: exist)
+    mount = opened(WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)}))
+    after = mount.fs.after_reply
+    after.begin()
+    file = mount.edit("array.bin")
+    for number, offset in enumerate(range(0, 2048, 512)):
+        file.write(offset, NEW.tobytes()[offset : offset + 512])
+        if not number:
+            # A thread prepares the memory, which may take long.
+            assert putter(0) != threading.get_ident()
+            continue
+        assert not (by_loop and offset // 2 in put_by)
+        after.run()
+        assert (putter(offset // 2) == threading.get_ident()) == by_loop
+    assert file.read(0, 2048) == NEW.tobytes()[:2048]
+    # What is not copied yet is copied by the reader.
+    file.write(2048, NEW.tobytes()[2048:2560])
+    assert file.read(2048, 512) == NEW.tobytes()[2048:2560]
+    after.run()
+    assert file.read(0, 2560) == NEW.tobytes()[:2560]
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "order", "longest"),
+    [
+        ((8, 6, 10), (4, 3, 5), "C", 5),
+        ((8, 6, 10), (4, 3, 10), "C", 30),
+        ((8, 6, 10), (4, 6, 10), "C", 240),
+        ((8, 6, 10), (4, 6, 10), "F", 1),
+    ],
+)
+def test_pieces_of_a_write_in_gathered_memory(opened, shape, chunks, order, longest, monkeypatch):
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 0)
+    found = []
+    begin = Gathering.begin
+
+    def note(self, file, *given, **named):
+        found.append(file.chunks.longest)
+        return begin(self, file, *given, **named)
+
+    monkeypatch.setattr(Gathering, "begin", note)
+    mount = opened(WriteStore({"zarr.json": array_document(shape, chunks)}), order=order)
+    file = mount.edit("array.bin")
+    file.write(0, bytes(64))
+    file.write(64, bytes(64))
+    file.close()
+    assert set(found) == {2 * longest}
 
 
 def test_threads_copy_beside_each_other_and_a_reader_waits_for_them(writer, copies, monkeypatch):

@@ -16,7 +16,7 @@ from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.processes import Processes
+from zarrfs.jobs.executor import Executor, executor_of
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.store.base import Generation
 
@@ -33,11 +33,11 @@ class CachedArray:
         cache: BlockCache,
         array: Array,
         recheck: float,
-        processes: Processes | None = None,
+        processes: Executor | None = None,
     ) -> None:
         """
         recheck : seconds for which the state of a stored object is trusted.
-        processes : performs scans where worker processes are faster; None: there are none.
+        processes : performs jobs where worker processes are faster; None: threads perform all jobs.
         """
         self.cache = cache
         self.array = array
@@ -45,10 +45,9 @@ class CachedArray:
         self._loads = ChunkLoads(cache, array, self.freshness)
         self._chunks = self._loads.chunks
         self._parts = PartReads.plan(cache, array, self.freshness, self._loads)
-        if not ReadBlock.gains(array):
-            processes = None
-        self.shares_memory = processes is not None
-        self._scanner = Scanner(cache, array, self.freshness, self._loads, processes)
+        executor = executor_of(ReadBlock, array, processes)
+        self.shares_memory = executor.shares_memory
+        self._scanner = Scanner(cache, array, self.freshness, self._loads, executor)
         self.scan_memory = self._scanner.memory
         self._reported_epoch = self.freshness.epoch
 

@@ -43,6 +43,8 @@ from zarrfs.errors import (
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
+from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.store_chunks import NewObject, StoreChunks
 from zarrfs.store.base import ANY, Expected, Generation
 
 log = logging.getLogger(__name__)
@@ -71,12 +73,14 @@ class Flusher(Changes):
         writer: ChunkWriter,
         dirty: DirtyObjects,
         gathering: Gathering,
+        executor: Executor,
     ) -> None:
         self._write_back = write_back
         self._cached = cached
         self._writer = writer
         self._dirty = dirty
         self._gathering = gathering
+        self._executor = executor
         self._states: dict[Index, str] = {}
         array = self.array
         self._encoding = StoredEncoding(array)
@@ -284,13 +288,24 @@ class Flusher(Changes):
     def _store_copies(
         self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
     ) -> dict[Index, _Now]:
+        new: dict[Index, NewObject] = {}
         encoded: dict[Index, EncodedObject] = {}
-        encode = self._encode_shard if self.array.layout.sharded else self._encode_chunk
+        sharded, processes = self.array.layout.sharded, self._executor.shares_memory
         for stored, taken in copies.items():
             with self._failing([stored], errors):
-                encoded[stored] = encode(stored, taken)
+                if not sharded:
+                    new[stored] = self._new_chunk(taken)
+                elif processes and taken.whole:
+                    new[stored] = NewObject(self._chunks_of(taken), ANY)
+                else:
+                    encoded[stored] = self._encode_shard(stored, taken)
+        results: dict[Index, _Now] = {}
+        if new:
+            done = self._executor.run(StoreChunks(self._writer, new))
+            results = {stored: (now, new[stored].expected) for stored, now in done.items()}
         states = zip(encoded.items(), self._writer.store(list(encoded.values())), strict=True)
-        return {stored: (now, one.expected) for (stored, one), now in states}
+        results.update({stored: (now, one.expected) for (stored, one), now in states})
+        return results
 
     def _end(self, objects: Sequence[Index]) -> None:
         more = sum(map(self._dirty.end, objects))
@@ -319,12 +334,12 @@ class Flusher(Changes):
                 failed.__cause__ = error
                 errors[stored] = failed.without_frames()
 
-    def _encode_chunk(self, stored: Index, taken: Taken) -> EncodedObject:
-        """Encode a chunk, completed from the store if it is new in part."""
+    def _new_chunk(self, taken: Taken) -> NewObject:
+        """A chunk, completed from the store if it is new in part."""
         ((index, copy),) = taken.tiles.items()
         ((place, whole),) = copy.places()
         if whole:
-            return self._writer.encode(stored, {index: copy.part(place)}, ANY)
+            return NewObject({index: copy.part(place)}, ANY)
         (result,) = self.array.read_chunks([index])
         base = result.chunk
         if isinstance(result.error, MissingChunkError):
@@ -332,8 +347,15 @@ class Flusher(Changes):
         if base is None:
             assert result.error is not None
             raise result.error
-        merged = copy.merged(place, base)
-        return self._writer.encode(stored, {index: merged}, result.generation)
+        return NewObject({index: copy.merged(place, base)}, result.generation)
+
+    def _chunks_of(self, taken: Taken) -> dict[Index, Chunk]:
+        """All chunks of a shard that is new as a whole."""
+        return {
+            self._dirty.tiles.chunk(tile, place): copy.part(place)
+            for tile, copy in taken.tiles.items()
+            for place, _ in copy.places()
+        }
 
     def _encode_shard(self, stored: Index, taken: Taken) -> EncodedObject:
         """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""

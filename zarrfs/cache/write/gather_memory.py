@@ -61,9 +61,9 @@ class GatherMemory:
         """Bytes of buffers that are kept for later; see `Arena.kept`."""
         return self._arena.kept
 
-    def back(self, memory: NDArray[np.uint8]) -> None:
+    def back(self, memory: NDArray[np.uint8]) -> bool:
         """Prepare lent memory for being filled; see `Arena.back`. Blocks."""
-        self._arena.back(memory)
+        return self._arena.back(memory)
 
     def lend(self, size: int, beside: int) -> Buffer | None:
         """A buffer of ``size`` bytes, and ``beside`` more reserved. None: there is no room."""

@@ -62,6 +62,7 @@ class GatheredFile(Protocol):
     beside : bytes of memory that the chunks take in addition.
     staged : whether they may be gathered in a staging file. Their marks lie in one in any case.
     marks : bytes of these marks; 0 if ``staged`` is False.
+    quick : whether a write lies in memory in a few long pieces.
     """
 
     @property
@@ -75,6 +76,9 @@ class GatheredFile(Protocol):
 
     @property
     def marks(self) -> int: ...
+
+    @property
+    def quick(self) -> bool: ...
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         """Copy ``data``, whole elements for byte ``offset`` of the file, to its place in memory."""
@@ -107,6 +111,8 @@ class _Gathered:
     uncopied : offset in the file and data of each write that no thread has begun to copy to the
         memory.
     back : prepares the memory; called by the first thread that copies, if one does after a reply.
+    prepared : whether its pages exist. If they do not, the event loop copies more slowly than
+        threads: overwrites took 0.96 to 1.14 of the time.
     copying : how many writes threads are copying, under ``copied``, which is notified at the end of
         each.
     """
@@ -118,7 +124,8 @@ class _Gathered:
     reserved: int
     since: float
     touched: float
-    back: Callable[[NDArray[np.uint8]], None] | None = None
+    back: Callable[[NDArray[np.uint8]], bool] | None = None
+    prepared: bool = False
     filled: int = 0
     uncopied: deque[tuple[int, memoryview]] = field(default_factory=deque)
     copying: int = 0
@@ -137,7 +144,7 @@ class _Gathered:
             self.copying += 1
         try:
             if back is not None:
-                back(self.buffer.memory)
+                self.prepared = back(self.buffer.memory)
             self.file.put(self.buffer.memory, *write)
         except BaseException:
             self.uncopied.append(write)
@@ -164,8 +171,8 @@ class Gathering:
     """The latest sequential writes to one array. Thread-safe.
 
     A program waits for the reply to each write. So the latest writes are copied after their
-    replies by threads, while the program prepares the next one. A thread that needs the data
-    earlier copies them itself.
+    replies, while the program prepares the next one: by the event loop if that is quick, else by
+    threads. A thread that needs the data earlier copies them itself.
 
     Shared state, under ``_lock``: ``_gathered``. Other threads may look without the lock whether it
     is set; it stays set until every chunk has its elements. The lock is held while elements are
@@ -292,7 +299,8 @@ class Gathering:
         if not data.readonly:
             return False
         keep = partial(gathered.uncopied.append, (offset, data))
-        return self._write_back.copy_soon(len(data), keep, self._copy)
+        quick = gathered.file.quick and gathered.prepared and not gathered.buffer.in_file
+        return self._write_back.copy_soon(len(data), keep, self._copy, quick=quick)
 
     def _copy(self) -> None:
         if (gathered := self._gathered) is not None:

@@ -23,7 +23,7 @@ from zarrfs.cache.write.tiles import Tiles
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.processes import Processes
+from zarrfs.jobs.executor import Executor
 
 
 class OverlaidArray(CachedArray):
@@ -40,7 +40,7 @@ class OverlaidArray(CachedArray):
         cache: BlockCache,
         array: Array,
         recheck: float,
-        processes: Processes | None = None,
+        processes: Executor | None = None,
     ) -> None:
         super().__init__(cache, array, recheck, processes)
         self.tiles = Tiles(array.layout)

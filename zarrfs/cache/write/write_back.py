@@ -19,7 +19,9 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.shared_work import share
 from zarrfs.locks import Rank, ranked_lock
+from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import LongWait, MemoryBudget
+from zarrfs.memory.shared_memory import SharedMemory
 
 # Seconds until the next attempt: memory that comes back after a failed store, or without having
 # been used, wakes no thread.
@@ -52,6 +54,8 @@ class WriteBack:
     delay : seconds after which a change is stored even without fsync or close.
     spill : directory for sequential writes if memory is short; None: no such directory.
     memory : in which sequential writes are gathered.
+    after_reply : has the event loop call a function once it has replied; False if it will not.
+    passing : memory that passes chunks to and from the worker processes that share ``shared``.
     """
 
     def __init__(
@@ -61,12 +65,14 @@ class WriteBack:
         flushers: int,
         delay: float,
         stats: Stats,
+        shared: SharedMemory | None = None,
         spill: str | None = None,
     ) -> None:
         self.budget = budget
         self.memory = GatherMemory(budget, spill, self._until)
         self._stats = stats
         self._storing = MemoryBudget(storing)
+        self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
         self._pool = LoaderPool(flushers)
         # Encoding and copying wait for a processor only, storing for a store that may be distant.
@@ -78,6 +84,7 @@ class WriteBack:
         self._changes: dict[Changes, None] = {}
         self._retired: list[Changes] = []
         self._lock = ranked_lock(Rank.WRITE_BACK)
+        self.after_reply: Callable[[Callable[[], None]], bool] = lambda _work: False
         self._uncopied = 0
         self._closing = Event()
         self._clock = Thread(target=self._run_clock, name="write-back", daemon=True)
@@ -122,12 +129,15 @@ class WriteBack:
             idle = self.flushers - self._storing_now
         share(self._helpers, max(0, idle), work, count)
 
-    def copy_soon(self, size: int, keep: Callable[[], None], work: Callable[[], None]) -> bool:
+    def copy_soon(
+        self, size: int, keep: Callable[[], None], work: Callable[[], None], *, quick: bool = False
+    ) -> bool:
         """Have ``work`` called, which copies ``size`` bytes of a write. Event loop only.
 
         Returns False if many bytes wait for that already.
 
         keep : called now, if ``work`` will be called.
+        quick : whether ``work`` takes less time than handing it to a thread.
         """
         most = min(_MOST_UNCOPIED, self.budget.total // _UNCOPIED_PART)
         with self._lock:
@@ -145,7 +155,8 @@ class WriteBack:
                     self._uncopied -= size
 
         keep()
-        self._helpers.submit(copy)
+        if not quick or not self.after_reply(copy):
+            self._helpers.submit(copy)
         return True
 
     def failed(self, key: str, error: ZarrfsError) -> None:

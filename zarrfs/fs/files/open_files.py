@@ -27,7 +27,7 @@ from zarrfs.fs.files.handle import Handle
 from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
-from zarrfs.fs.loop.answers import Answers
+from zarrfs.fs.loop.answers import AfterReply, Answers
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
@@ -54,6 +54,7 @@ class OpenFiles:
         pages: KernelPages,
         stats: Stats,
         content: Callable[[Place], Awaitable[WritableView]],
+        after_reply: AfterReply,
         *,
         read_only: bool,
     ) -> None:
@@ -65,6 +66,7 @@ class OpenFiles:
         self._read_only = read_only
         # Pages given beside a writer's could overwrite what it wrote.
         self._pushed = PushedChunks(pages) if read_only else None
+        self._after_reply = after_reply
         self._handles: dict[int, Handle] = {}
         self.places = OpenPlaces()
         self._contents = Contents(threads, pages, self.places, content)
@@ -186,7 +188,9 @@ class OpenFiles:
                     inside.enter_context(pages.reading(opened.place))
                 data = await self._wait_for(view, offset, size)
         if self._pushed is not None:
-            self._pushed.note_read(opened.place, view, offset, size, missed=missed)
+            note = partial(self._pushed.note_read, opened.place, view, offset, size, missed=missed)
+            if not self._after_reply.add(note):
+                note()
         stats = self._stats
         stats.reads += 1
         stats.read_bytes += len(data)

@@ -26,6 +26,9 @@ _LARGEST_SLAB = 1 << 30
 _LEAST_WRITES = 4
 # Bytes of sequential writes that are scattered one by one before more writes are expected.
 _BELIEVED = 256 << 10
+# Bytes of a piece of a write that lies in memory in one piece, from which on to copy a write of
+# 1 MiB takes hardly longer than in one piece.
+_LONG = 64
 
 
 class SequentialWrites:
@@ -200,6 +203,10 @@ class _GatheredSlab:
     @property
     def marks(self) -> int:
         return self.chunks.elements if self.staged else 0
+
+    @property
+    def quick(self) -> bool:
+        return self.chunks.longest >= _LONG
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         self.chunks.put(memory, offset // self.item, np.frombuffer(data, self.dtype))

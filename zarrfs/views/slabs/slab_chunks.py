@@ -20,9 +20,6 @@ from zarrfs.format.copying import copy_elements
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Window, boxes
 
-# Writes in blocks begin and end in many places along the slower axes.
-_MOST_KEPT = 64
-
 
 class SlabChunks:
     """How the chunks of one slab, or of a part of one, lie one after the other in memory.
@@ -36,6 +33,7 @@ class SlabChunks:
     nbytes, elements : of that memory.
     chunks : how many there are.
     adopted : whether each has the memory of the full chunk.
+    longest : bytes of a long write that lie in one piece in that memory.
     """
 
     def __init__(
@@ -73,6 +71,9 @@ class SlabChunks:
         self._shape: Shape = (*counts, *own_order)
         self.elements = math.prod(self._shape)
         self.nbytes = self.elements * elements.dtype.itemsize
+        self.longest = _longest(window.shape, lengths, elements.dtype.itemsize)
+        if elements.reversed and len(runs) > 1:
+            self.longest = elements.dtype.itemsize
         self._ranges: dict[tuple[int, int, int], tuple[RunRange, ...]] = {}
         rank = len(runs)
         self._order = tuple(range(rank)) + tuple(
@@ -152,3 +153,19 @@ class SlabChunks:
                 self._ranges.clear()
             found = self._ranges[key] = self._window.ranges_along(axis, start, length)
         return found
+
+
+def _longest(shape: Shape, lengths: Shape, item: int) -> int:
+    """
+    shape, lengths : of the window, and of a chunk's part in memory.
+    """
+    piece = item
+    for length, part in zip(reversed(shape), reversed(lengths), strict=True):
+        piece *= min(length, part)
+        if part < length:
+            break
+    return piece
+
+
+# Writes in blocks begin and end in many places along the slower axes.
+_MOST_KEPT = 64

@@ -13,15 +13,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.jobs.conftest import Place
+from tests.jobs.conftest import MIB, Place
 from tests.jobs.test_jobs import block_of
 from zarrfs.errors import FormatError
 from zarrfs.jobs import worker_pool
-from zarrfs.jobs.answers import BadAnswer, NoAnswer, Unable
 from zarrfs.jobs.channel import Channel
-from zarrfs.jobs.processes import Processes
+from zarrfs.jobs.executor import Processes
+from zarrfs.jobs.job import NoAnswer, Unable
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.worker_pool import WorkerPool
+from zarrfs.memory.arena import Arena
+from zarrfs.memory.budget import MemoryBudget
 
 TIMES = [0, 0, 0, 0, 0.0]
 GOOD = json.dumps([None, "done", TIMES]).encode()
@@ -50,8 +52,8 @@ def pool(place) -> FakePool:
 
 
 @pytest.fixture
-def processes(pool) -> Processes:
-    return Processes(pool)
+def processes(place, pool) -> Processes:
+    return Processes(pool, Arena(MemoryBudget(MIB), shared=place.memory))
 
 
 def read(place: Place, processes: Processes, *, shared: bool = True) -> None:
@@ -186,7 +188,7 @@ def test_a_worker_that_says_nonsense_is_killed_and_replaced(make_pool, reply):
 
     def accept(answer):
         if answer != "done":
-            raise BadAnswer("is not done")
+            raise worker_pool.BadAnswer("is not done")
         return answer
 
     with pytest.raises(NoAnswer):

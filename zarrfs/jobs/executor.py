@@ -1,0 +1,85 @@
+"""Performs jobs: in threads, or in worker processes, with threads for jobs these cannot do."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from zarrfs.array.array import Array, ArrayName
+from zarrfs.jobs.job import Job, NoAnswer, Passing, Unable
+from zarrfs.jobs.worker_pool import WorkerPool
+from zarrfs.memory.arena import Arena
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class Executor(Protocol):
+    """Performs jobs.
+
+    shares_memory : whether memory of jobs should be shared with worker processes.
+    """
+
+    @property
+    def shares_memory(self) -> bool: ...
+
+    def run(self, job: Job[R]) -> R:
+        """Perform a job. Blocks. Raises the errors of `Job.perform`."""
+        ...
+
+
+class Threads:
+    """Each thread performs its jobs itself."""
+
+    shares_memory = False
+
+    def run(self, job: Job[R]) -> R:
+        return job.perform()
+
+
+class Processes:
+    """Worker processes perform jobs for the threads, which wait for them.
+
+    A thread performs a job itself if
+
+    - `Job.pack` returns None: memory of the job is not shared, or passing it gains nothing;
+    - no process is left, or the process with the job died, was silent, or gave an invalid answer;
+    - a process could not do it. Threads then perform all later jobs of this array, too.
+
+    arena : memory that passes jobs and answers if their own memory is not shared.
+    """
+
+    shares_memory = True
+
+    def __init__(self, pool: WorkerPool, arena: Arena) -> None:
+        self._pool = pool
+        self._passing = Passing(pool.memory, arena)
+        self._given_up: set[ArrayName] = set()
+
+    def run(self, job: Job[R]) -> R:
+        name = job.array.name
+        packed = None if name in self._given_up else job.pack(self._passing)
+        if packed is not None:
+            message = pickle.dumps((type(job), packed.values))
+            try:
+                return self._pool.ask(message, partial(job.accept, lent=packed.lent))
+            except Unable as error:
+                self._given_up.add(name)
+                log.info("%s is left to threads: %s", name.path or "the array", error)
+            except NoAnswer:
+                pass
+        return job.perform()
+
+
+THREADS: Executor = Threads()
+
+
+def executor_of(kind: type[Job[Any]], array: Array, processes: Executor | None) -> Executor:
+    """The executor for such jobs of an array.
+
+    processes : None: there are no worker processes.
+    """
+    return processes if processes is not None and kind.gains(array) else THREADS
