@@ -151,7 +151,7 @@ class Streams:
         size = codec.spec.nbytes
         memory = self._output.room(size) if random.random() < 0.5 else None
         try:
-            chunk = codec.decode(self._input.holding(data), None, memory)
+            chunk = codec.decode(self._input.holding(data), memory)
         except DecodeError as error:
             return checked(error)
         assert chunk.shape == codec.spec.shape, target.name

@@ -15,6 +15,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import getproxies
@@ -67,7 +68,7 @@ class HttpService:
                 if error.status not in _NO_HEAD:
                     raise
                 self._objects.give_up()
-        return self._on_loop.run(self._head(path))
+        return self._on_loop.run(partial(self._head, path))
 
     async def _head(self, path: str) -> ObjectInfo:
         async with self._request("HEAD", path, {}) as response:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -164,7 +165,7 @@ class PlainReader:
         def fetch(number: int) -> bytes:
             span = {"start": spans[number].start, "end": spans[number].stop}
             if filesystem.async_impl and FSSPEC_CAT_FILE.there:
-                data: bytes = self._on_loop.run(filesystem._cat_file(path, **span))
+                data: bytes = self._on_loop.run(partial(filesystem._cat_file, path, **span))
             else:
                 with self._turn:
                     data = filesystem.cat_file(path, **span)

@@ -44,7 +44,7 @@ class SnapshotService:
         self._metadata = snapshot.metadata
 
     def head(self, path: str) -> ObjectInfo:
-        return self._on_loop.run(self._head(path))
+        return self._on_loop.run(partial(self._head, path))
 
     def get(self, path: str, wanted: ByteRange) -> Reply:
         return self._on_loop.reply(self._get(path, wanted))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from zarrfs.store.remote.ranges.ranged_reader import Part, Reply
@@ -31,14 +32,22 @@ class OnLoop:
         self._loop = loop
         self._timeout_s = timeout_s
 
-    def run(self, work: Awaitable[_T], timeout_s: float | None = None) -> _T:
-        """The result; raises `TimeoutError` after the time limit, or if the call was abandoned."""
+    def run(self, work: Callable[[], Awaitable[_T]], timeout_s: float | None = None) -> _T:
+        """The result of what ``work`` makes on the loop.
+
+        Raises `TimeoutError` after the time limit, or if the call was abandoned.
+        """
 
         async def in_time() -> _T:
             async with asyncio.timeout(timeout_s or self._timeout_s):
-                return await work
+                return await work()
 
-        running = asyncio.run_coroutine_threadsafe(in_time(), self._loop())
+        waiting = in_time()
+        try:
+            running = asyncio.run_coroutine_threadsafe(waiting, self._loop())
+        except BaseException:
+            waiting.close()
+            raise
         while True:
             try:
                 return running.result(_LOOK_S)
@@ -51,12 +60,12 @@ class OnLoop:
 
     def pages(self, pages: AsyncIterator[_T]) -> Iterator[_T]:
         """The items of an asynchronous iterator; each has the time limit."""
-        while (page := self.run(_next(pages))) is not None:
+        while (page := self.run(partial(_next, pages))) is not None:
             yield page
 
     def reply(self, request: AbstractAsyncContextManager[Reply]) -> Reply:
         """The reply of an asynchronous client, with a body for this thread."""
-        found = self.run(request.__aenter__())
+        found = self.run(request.__aenter__)
         return found._replace(body=_Body(self, request, aiter(found.body)))
 
 
@@ -77,7 +86,7 @@ class _Body:
         return self
 
     def __next__(self) -> Part:
-        found: list[Any] = self._on_loop.run(self._collect())
+        found: list[Any] = self._on_loop.run(self._collect)
         if not found:
             raise StopIteration
         return found[0] if len(found) == 1 else b"".join(found)
@@ -94,7 +103,7 @@ class _Body:
 
     def close(self) -> None:
         with suppress(TimeoutError):
-            self._on_loop.run(self._request.__aexit__(None, None, None), _CLOSE_S)
+            self._on_loop.run(partial(self._request.__aexit__, None, None, None), _CLOSE_S)
 
 
 async def _next(pages: AsyncIterator[_T]) -> _T | None:

@@ -12,6 +12,7 @@ import importlib
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from zarrfs.store.base import ByteRange, Data, Generation, ObjectInfo
@@ -53,7 +54,7 @@ class S3Service:
                 return objects.head(key)
             except NotServed:
                 self._objects[bucket] = None
-        reply = self._on_loop.run(self._call("head_object", path))
+        reply = self._on_loop.run(partial(self._call, "head_object", path))
         return _describe(reply, int(reply["ContentLength"]))
 
     def get(self, path: str, wanted: ByteRange) -> Reply:
@@ -107,7 +108,7 @@ class S3Service:
         expected = None if etag is None else {"e_tag": etag}
         try:
             etag, version = self._on_loop.run(
-                objects.put(key, parts, expected, new="IfNoneMatch" in conditions)
+                partial(objects.put, key, parts, expected, new="IfNoneMatch" in conditions)
             )
         except NotServed:
             self._objects[bucket] = None
@@ -122,7 +123,7 @@ class S3Service:
         if bucket not in self._objects:
             with self._connecting:
                 if bucket not in self._objects:
-                    opener = self._on_loop.run(opener_for(self._filesystem, bucket))
+                    opener = self._on_loop.run(partial(opener_for, self._filesystem, bucket))
                     self._objects[bucket] = (
                         None if opener is None else ObstoreObjects(opener, _known, self._config)
                     )
@@ -179,8 +180,9 @@ class S3Service:
         def pages() -> Iterator[Any]:
             wanted = {"Bucket": bucket, "Prefix": prefix, **options}
             while True:
-                asked = self._filesystem._call_s3("list_objects_v2", **wanted)
-                page = self._on_loop.run(asked)
+                page = self._on_loop.run(
+                    partial(self._filesystem._call_s3, "list_objects_v2", **wanted)
+                )
                 yield page
                 if not page.get("IsTruncated"):
                     return

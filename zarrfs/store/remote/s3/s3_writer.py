@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
@@ -188,7 +189,7 @@ class S3Writer:
             )
         except BaseException:
             with contextlib.suppress(Exception):
-                self._on_loop.run(self._abort(path, upload), _ABORT_S)
+                self._on_loop.run(partial(self._abort, path, upload), _ABORT_S)
             raise
 
     async def _abort(self, path: str, upload: dict[str, Any]) -> None:
@@ -221,11 +222,11 @@ class S3Writer:
 
     def _send(self, method: str, path: str, parts: Sequence[memoryview], **arguments: Any) -> Any:
         body = UploadBody(parts, progress_reporter())
-        request = self._service.call(method, path, Body=body, **arguments)
-        return self._on_loop.run(body.sent(request, self._config.timeout_s), _UPLOAD_S)
+        request = partial(self._service.call, method, path, Body=body, **arguments)
+        return self._on_loop.run(partial(body.sent, request, self._config.timeout_s), _UPLOAD_S)
 
     def _ask(self, method: str, path: str, **arguments: Any) -> Any:
-        return self._on_loop.run(self._service.call(method, path, **arguments))
+        return self._on_loop.run(partial(self._service.call, method, path, **arguments))
 
 
 def _if(expected: object) -> dict[str, str]:

@@ -71,12 +71,12 @@ class UploadBody(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
-    async def sent(self, request: Awaitable[_T], timeout_s: float) -> _T:
-        """The reply to ``request``, which reads this body.
+    async def sent(self, request: Callable[[], Awaitable[_T]], timeout_s: float) -> _T:
+        """The reply to what ``request`` sends, which reads this body.
 
         Raises `TimeoutError` if the body was not read and no reply came for ``timeout_s`` seconds.
         """
-        task = asyncio.ensure_future(request)
+        task = asyncio.ensure_future(request())
         try:
             while not task.done():
                 left = self._progress_at + timeout_s - time.monotonic()
