@@ -129,7 +129,8 @@ class SideBySide(Generic[_T]):
         try:
             for number in range(count):
                 while number not in found:
-                    if not helped and self._ended.empty() and (taken := self._take()) is not None:
+                    # A request that failed is sent again here, too.
+                    while not helped and self._ended.empty() and (taken := self._take()):
                         self._try(*taken)
                     which, result = self._next()
                     found[which] = result

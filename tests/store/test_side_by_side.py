@@ -1,0 +1,30 @@
+"""Requests that are sent side by side, when no other thread is free to send them."""
+
+from __future__ import annotations
+
+import pytest
+
+from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
+from zarrfs.store.workers import Workers
+
+PATHS = ["a", "b", "c"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("read", [SideBySide.all, SideBySide.in_order])
+def test_the_thread_of_an_operation_repeats_its_requests_itself(read):
+    sent = []
+
+    def send(number: int) -> int:
+        sent.append(number)
+        if sent.count(number) == 1:
+            raise ConnectionError("the server is away")
+        return number
+
+    def operation() -> list[object]:
+        return list(read(SideBySide(Crew(0), PATHS, send, str)))
+
+    workers = Workers(max_abandoned=1)
+    assert workers.run(operation, 5, lambda failure, made: 0.001) == [0, 1, 2]
+    assert sorted(sent) == [0, 0, 1, 1, 2, 2]
+    workers.close()
