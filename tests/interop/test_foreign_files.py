@@ -31,6 +31,7 @@ from zarrfs.library.header import HeaderOptions
 from zarrfs.library.header import header as zarrfs_header
 from zarrfs.library.source import SourceOptions
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.views.facts.missing import missing_values
 
 from .netcdf import VARIABLES, write_file, write_references
 from .served_files import MountedFiles
@@ -137,6 +138,21 @@ class TestTiff:
             header = zarrfs_header(str(path), "vrt", HeaderOptions(), SourceOptions())
             assert (b"<NoDataValue>7<" in header) == (no_data == 7)
             assert (b"NoData" in header) == (no_data == 7)
+
+    @pytest.mark.parametrize(("dtype", "text", "missing", "rows"), [
+        ("u1", "-9999", None, 25), ("u1", "nan", None, 16), ("u2", "1.5", None, 16),
+        ("u1", "255.0", 255, 25), ("f4", "-3.4028234663852886e+38", np.finfo("f4").min, 25),
+        ("f4", "-3.4028234663852886e+38", np.finfo("f4").min, 16), ("f4", "1e300", None, 25),
+        ("f4", "none", None, 16), ("c8", "7", None, 16),
+    ])  # fmt: skip
+    def test_a_value_that_no_element_can_have_marks_none(
+        self, dtype, text, missing, rows, tmp_path
+    ):
+        path, tags = tmp_path / "a.tif", [(42113, "s", 0, text, True)]
+        tifffile.imwrite(path, IMAGE.astype(dtype), rowsperstrip=rows, extratags=tags)
+        with zarrfs.open_array(str(path)) as array:
+            assert missing_values(array.metadata) == (() if missing is None else (missing,))
+            assert array.metadata.layout.fill == np.array(missing or 0, dtype).tobytes()
 
     def test_several_images(self, tmp_path, open_direct):
         with tifffile.TiffWriter(tmp_path / "a.tif") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from importlib import import_module
 from itertools import product
@@ -113,9 +114,13 @@ def _image(file: Any, number: int) -> Refs:
     series = file.series[number]
     _check_pages(file, series)
     page = series.keyframe
+    missing = _no_data(page)
+    for level in series.levels:
+        # tifffile has 0 in place of values that it does not take, such as the least float32.
+        level.keyframe.nodata = 0 if missing is None else missing
     shorter = not page.is_tiled and page.imagelength % page.rowsperstrip
     if shorter and len(series.levels) == 1:
-        return _strips(series)
+        return _strips(series, missing)
     with file.aszarr(series=number) as store:
         text = io.StringIO()
         try:
@@ -128,7 +133,7 @@ def _image(file: Any, number: int) -> Refs:
     for key in [key for key in refs if key.rpartition("/")[2] == ".zarray"]:
         document = json.loads(refs[key])
         _use_own_codecs(document)
-        if _NO_DATA not in page.tags:
+        if missing is None:
             # A fill value of Zarr v2 would mark missing values, of which the file knows nothing.
             document["fill_value"] = None
         refs[key] = json.dumps(document)
@@ -149,8 +154,26 @@ def _use_own_codecs(document: dict[str, Any]) -> None:
             raise ValueError(f"{kind} {name.upper()} is not served")
 
 
-def _strips(series: Any) -> Refs:
+def _no_data(page: Any) -> float | None:
+    """The value that marks missing elements; None if there is none that an element can have."""
+    try:
+        text = page.tags.valueof(_NO_DATA).replace(",", ".")
+        number = int(text) if text.lstrip("+-").isdigit() else float(text)
+        with np.errstate(over="ignore"):
+            element = page.dtype.type(number)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return None
+    if page.dtype.kind in "iu":
+        return int(number) if element == number else None
+    if page.dtype.kind != "f" or (np.isinf(element) and math.isfinite(number)):
+        return None
+    return float(element)
+
+
+def _strips(series: Any, missing: float | None) -> Refs:
     """An array of strips, of which the last of each page has fewer rows.
+
+    missing : as `_no_data` returns it.
 
     Zarr v2 has no chunks of two sizes, so this is v3 with a rectilinear grid.
     """
@@ -179,7 +202,7 @@ def _strips(series: Any) -> Refs:
         "fill_value": fill_value(np.array(page.nodata, page.dtype)),
         "codecs": [endian, *_CODECS[compression]],
         "dimension_names": list(series.axes),
-        "attributes": {"_FillValue": page.nodata} if _NO_DATA in page.tags else {},
+        "attributes": {} if missing is None else {"_FillValue": missing},
     }
     refs: Refs = {"zarr.json": json.dumps(document)}
     strips = -(-length // rows)
