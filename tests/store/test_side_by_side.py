@@ -1,6 +1,8 @@
-"""Requests that are sent side by side, when no other thread is free to send them."""
+"""Requests that are sent side by side, where few threads or none are free to send them."""
 
 from __future__ import annotations
+
+import threading
 
 import pytest
 
@@ -28,3 +30,23 @@ def test_the_thread_of_an_operation_repeats_its_requests_itself(read):
     assert workers.run(operation, 5, lambda failure, made: 0.001) == [0, 1, 2]
     assert sorted(sent) == [0, 0, 1, 1, 2, 2]
     workers.close()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("read", [SideBySide.all, SideBySide.in_order])
+@pytest.mark.parametrize("most", [0, 2])
+def test_requests_are_sent_by_the_threads_that_the_system_has(read, most, monkeypatch):
+    start = threading.Thread.start
+    started = []
+
+    def start_some(thread: threading.Thread) -> None:
+        if len(started) == most:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    crew = Crew(8)
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    for _ in range(3):
+        assert list(read(SideBySide(crew, PATHS, PATHS.__getitem__, str))) == PATHS
+    assert len(started) == most

@@ -60,7 +60,12 @@ class Crew:
                     begins = True
                 elif self._threads < self._most:
                     # A request that hangs must not keep the process from ending.
-                    threading.Thread(target=self._serve, daemon=True, name="requests").start()
+                    thread = threading.Thread(target=self._serve, daemon=True, name="requests")
+                    try:
+                        thread.start()
+                    except RuntimeError:
+                        # The system has no more threads; those that there are send the requests.
+                        break
                     self._threads += 1
                     begins = True
                 else:
