@@ -34,7 +34,7 @@ test-versions: $(READY) ## run quick tests with each Python, and with the newest
 
 .PHONY: test-tools
 test-tools: export PACKAGES = attr busybox cdo fio gdal-bin gfortran gnudatalanguage grads hdf5-tools \
-	default-jdk-headless default-jre imagej imagemagick libvips-tools ffmpeg mrtrix3 netcdf-bin \
+	default-jdk-headless default-jre imagej imagemagick libvips-tools libxdmf3 ffmpeg mrtrix3 netcdf-bin \
 	nifti-bin octave perl r-base-core r-cran-ncdf4 rsync sox teem-apps xvfb xxd
 test-tools: $(READY) ## install the programs that docs/tools.md names, Azurite and zarrita; test with them
 	@.ci/packages.sh $(PACKAGES)

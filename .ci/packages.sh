@@ -14,6 +14,7 @@ has() {
         imagej) test -e /usr/share/java/ij.jar ;;
         imagemagick) test -x /usr/bin/convert -o -x /usr/bin/magick ;;
         libvips-tools) command -v vips ;;
+        libxdmf3) compgen -G '/usr/lib/*/libXdmf.so.3' ;;
         netcdf-bin) command -v ncdump ;;
         nifti-bin) command -v nifti_tool ;;
         r-base-core) command -v R ;;

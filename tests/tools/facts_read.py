@@ -83,6 +83,43 @@ def by_vtk(path, index, hole, roles):
     return found | {"place": places} if places else found
 
 
+def by_xdmf(path, index, hole, roles):
+    """Calls Xdmf 3 in C: the symbols of Debian's package for Python are not all there."""
+    import ctypes
+
+    library, status = ctypes.CDLL("libXdmf.so.3"), ctypes.byref(ctypes.c_int())
+
+    class Handle(ctypes.c_void_p):  # ctypes makes integers of 32 bits of others
+        pass
+
+    def call(name, *arguments, returns=Handle):
+        function = library[f"Xdmf{name}"]
+        function.restype = returns
+        return function(*arguments)
+
+    def numbers(kind, array):
+        text = call(f"{kind}GetValuesString", array, returns=ctypes.c_char_p)
+        return np.array(text.split(), "f8")
+
+    domain = call("ReaderRead", call("ReaderNew"), path.encode(), status)
+    grid = call("DomainGetRegularGrid", domain, 0)
+    shape, origin, spacing = (
+        numbers("Array", call(f"RegularGridGet{name}", grid, status))
+        for name in ("Dimensions", "Origin", "BrickSize")
+    )
+    array = call("RegularGridGetAttribute", grid, 0)
+    call("AttributeRead", array, status)
+    first = 3 - len(index)
+    places = {
+        role: origin[k] + spacing[k] * at
+        for k, (role, at) in enumerate(zip(roles, index, strict=True), first)
+        if (origin[k], spacing[k]) != (0, 1)
+    }
+    data = numbers("Attribute", array).reshape(shape.astype(int))
+    found = {"raw": data[(0,) * first + tuple(index)]}
+    return found | {"place": places} if places else found
+
+
 def by_mrcfile(path, index, hole, roles):
     import mrcfile
 
@@ -149,13 +186,23 @@ def by_astropy(path, index, hole, roles):
     from astropy.io import fits
 
     with fits.open(path) as file:
-        header, data = file[0].header, file[0].data
-        places = {
-            role: header[f"CRVAL{i}"] + (at + 1 - header[f"CRPIX{i}"]) * header[f"CDELT{i}"]
-            for i, (role, at) in enumerate(zip(roles[::-1], index[::-1], strict=True), 1)
-            if f"CRVAL{i}" in header
-        }
-        return {"place": places, "value": float(data[tuple(index)])}
+        return of_fits(file[0].header, file[0].data, index, roles)
+
+
+def by_fitsio(path, index, hole, roles):
+    import fitsio
+
+    with fitsio.FITS(path) as file:
+        return of_fits(file[0].read_header(), file[0].read(), index, roles)
+
+
+def of_fits(header, data, index, roles):
+    places = {
+        role: header[f"CRVAL{i}"] + (at + 1 - header[f"CRPIX{i}"]) * header[f"CDELT{i}"]
+        for i, (role, at) in enumerate(zip(roles[::-1], index[::-1], strict=True), 1)
+        if f"CRVAL{i}" in header
+    }
+    return {"place": places, "value": float(data[tuple(index)])}
 
 
 def by_tifffile(path, index, hole, roles):
@@ -166,10 +213,26 @@ def by_tifffile(path, index, hole, roles):
         return {"raw": float(file.asarray()[tuple(index)]), "rank": len(shape)}
 
 
+def by_rasterio(path, index, hole, roles):
+    import rasterio
+
+    *planes, row, column = index
+    with rasterio.open(path) as file:
+        pages = file.subdatasets
+    with rasterio.open(pages[planes[0]] if pages else path) as file:
+        band = 1 if pages or not planes else planes[0] + 1
+        raw = float(file.read(band)[row, column])
+        found = {"raw": raw, "value": raw * file.scales[band - 1] + file.offsets[band - 1]}
+        if not file.transform.is_identity:
+            found["place"] = dict(zip("xy", file.xy(row, column), strict=True))
+        return found if hole is None else found | {"hole": not file.read_masks(band)[tuple(hole)]}
+
+
 READERS = {
     "nc": [by_xarray, by_netcdf4], "h5": [by_h5py, by_netcdf4], "nhdr": [by_simpleitk, by_pynrrd],
-    "mhd": [by_simpleitk, by_vtk], "mrc": [by_mrcfile, by_simpleitk], "xmf": [by_vtk],
-    "nii": [by_simpleitk, by_nibabel], "fits": [by_astropy], "tif": [by_tifffile],
+    "mhd": [by_simpleitk, by_vtk], "mrc": [by_mrcfile, by_simpleitk], "xmf": [by_vtk, by_xdmf],
+    "nii": [by_simpleitk, by_nibabel], "fits": [by_astropy, by_fitsio],
+    "tif": [by_tifffile, by_rasterio], "vrt": [by_rasterio], "bin": [by_rasterio],
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import shutil
 import subprocess
@@ -30,6 +31,13 @@ def need_program(name: str) -> str:
 def need_module(name: str) -> None:
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"the Python package {name} is not installed: {HINT}")
+
+
+def need_library(name: str) -> None:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        pytest.skip(f"the library {name} is not installed: {HINT}")
 
 
 def run(*command: object, data: bytes | None = None) -> bytes:

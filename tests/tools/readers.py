@@ -105,6 +105,19 @@ def astropy(path: str):
     return fits.getdata(path)
 
 
+def fitsio(path: str):
+    import fitsio
+
+    return fitsio.read(path)
+
+
+def rasterio(path: str):
+    import rasterio
+
+    with rasterio.open(path) as file:
+        return file.read(1 if file.count == 1 else None)
+
+
 def mrcfile(path: str):
     import mrcfile
 
@@ -127,7 +140,7 @@ READERS: dict[str, Callable] = {
     reader.__name__: reader
     for reader in (
         *(h5py, netcdf4, xarray, h5netcdf, pyfive, simpleitk, vtk, nibabel, pynrrd, tifffile),
-        *(tifffile_memmap, astropy, mrcfile, safetensors, numpy),
+        *(tifffile_memmap, astropy, fitsio, rasterio, mrcfile, safetensors, numpy),
     )
 }
 

@@ -40,6 +40,9 @@ CASES = {
     ("tifffile", "tif"): ((*NUMBERS, "f2", "c8", "c16"), (2, 3, 4)),
     ("tifffile_memmap", "tif"): ((*NUMBERS, "f2", "c8"), (2, 3, 4)),
     ("astropy", "fits"): (NUMBERS, (1, 2, 3, 4)),
+    ("fitsio", "fits"): ([code for code in NUMBERS if code != "u8"], (1, 2, 3, 4)),
+    ("rasterio", "vrt"): (NUMBERS[1:], (2, 3)),
+    ("rasterio", "bin"): (NUMBERS[1:], (2, 3)),
     ("mrcfile", "mrc"): (("i1", "i2", "u2", "f4", "f2", "c8"), (2, 3)),
     ("safetensors", "safetensors"): ((*NUMBERS, "b1", "f2"), (1, 2, 3, 4)),
 }
