@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from zarrfs.array.groups_above import GroupsAbove, NamesBeside, nothing_above
+from zarrfs.array.groups_above import Groups, GroupsAbove, NamesBeside, nothing_above
 from zarrfs.array.making.resize import ResizeConfig
 from zarrfs.array.neighbours import Neighbour, Neighbours, read_neighbours
 from zarrfs.array.node_readers import Node, join
@@ -77,8 +77,8 @@ class NodeOpener:
         # Threads that read files; few mounts have any to read.
         self._file_threads = LoaderPool(_FILE_THREADS)
         self._started_ns = time.time_ns()
-        # Whether the source was found to be in no group.
-        self._is_outermost = False
+        # The groups above the source, once an array has asked for them.
+        self._groups_above: Groups | None = None
         # The first name of each directory outside the store.
         self._linked: dict[str, str] = {}
         # The arrays beside others, and when they were read, of the clock `time.monotonic`.
@@ -223,10 +223,17 @@ class NodeOpener:
         A remote store is asked only for an array that is the source itself. For others, the
         requests would not be worth it.
         """
-        if path and (self._is_outermost or not self._store.traits.near):
+        if path and (self._groups_above == () or not self._store.traits.near):
             return nothing_above(names)
-        found = self._config.groups_above(names)
-        self._is_outermost = not found.groups
+        if path and self._groups_above is not None:
+            # Most arrays have their coordinates beside them, and need nothing else.
+            wanted = names(self._groups_above)
+            if not wanted:
+                return GroupsAbove(self._groups_above)
+            found = self._config.groups_above(lambda _groups: wanted)
+        else:
+            found = self._config.groups_above(names)
+        self._groups_above = found.groups
         return found
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
