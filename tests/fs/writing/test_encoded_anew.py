@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.fs.documents import GZIP, LITTLE, array_document, sharding
-from tests.fs.write_store import WriteStore
+from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import EncodingChanged
 from zarrfs.fuse.errnos import errno_of
 
@@ -159,6 +159,16 @@ def test_an_array_that_consolidated_metadata_describe_needs_no_document(opened):
     store.replace("a/zarr.json", None)
     file.fsync()
     assert store.objects["a/c/0"][:2] == b"\1\1"
+    # The group's document, which may be large, is read again only if it has changed.
+    store.requests.clear()
+    file.write(2, b"\2\2")
+    file.fsync()
+    assert store.objects["a/c/0"][:4] == b"\1\1\2\2"
+    assert Request("get", "zarr.json") not in store.requests
+    store.replace("zarr.json", GROUP)
+    file.write(0, b"\3\3")
+    with pytest.raises(EncodingChanged, match="deleted the array"):
+        file.fsync()
 
 
 def test_changes_of_what_is_a_group_now_are_kept_as_conflicts(opened, tmp_path):

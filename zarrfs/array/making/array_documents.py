@@ -188,6 +188,8 @@ class StoredEncoding:
         self._encoding = _encoding(array.metadata)
         self._documents: ArrayDocuments | None = None
         self._seen: Generation | None = None
+        # A consolidated document that leads readers to an array without one of its own.
+        self._leads: tuple[str, Generation] | None = None
         self._looked = -math.inf
         # By axis, where the array ends since another program has made it smaller.
         self._ends: tuple[float, ...] = (math.inf,) * len(array.metadata.shape)
@@ -220,9 +222,15 @@ class StoredEncoding:
     def _described_above(self) -> bool:
         """Whether consolidated metadata of a group lead readers to the array."""
         store = self._array.store
+        if self._leads is not None:
+            key, seen = self._leads
+            info = store.info(key)
+            if info is not None and info.generation == seen:
+                return True
         for key, below in _groups_above(self._array.path, self._array.metadata.zarr_format):
             blob = store.get(key, limit=LARGEST_DOCUMENT)
             if blob is not None and shapes_below(bytes(blob.data), below, key):
+                self._leads = key, blob.info.generation
                 return True
         return False
 
