@@ -179,8 +179,9 @@ class _PatchReader:
             memory = scratch(count * size)
         pieces: list[Chunk] = []
         decoded: list[int] = []
-        decode, generations = self._decode, self.generations
-        for number, stored in zip(range(count), self._coming, strict=False):
+        decode, generations, coming = self._decode, self.generations, self._coming
+        for number in range(count):
+            stored = next(coming)
             slot = memory and memory[number * size : (number + 1) * size]
             data: Buffer | None = None
             if isinstance(stored, StoredChunk):
