@@ -178,9 +178,9 @@ def test_every_writer_that_reads_merges_and_puts_again_is_heard(writable):
 def test_a_reader_never_sees_a_torn_object(writable):
     store = writable.store
     size = 200_000
-    store.put("c/x", [bytes(size)], expected=None)
+    # A reader may begin after the first of the other puts.
+    seen: dict[object, int] = {store.put("c/x", [bytes(size)], expected=None).generation: 0}
     stop = threading.Event()
-    seen: dict[object, int] = {}
     lock = threading.Lock()
 
     def read_on() -> int:
