@@ -1,7 +1,5 @@
 """Real mounts for tests: `mounted` mounts with the real command and cleans up whatever happens."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """Images of several levels: OME-Zarr, and pyramids of the conventions for maps."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

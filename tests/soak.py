@@ -1,7 +1,5 @@
 """How long the tests with random input go on: a while, or with `make soak` as long as you like."""
 
-from __future__ import annotations
-
 import os
 
 from hypothesis import HealthCheck, settings

@@ -1,7 +1,5 @@
 """A group of columns, as `zarrfs` shows it in ``group.arrow``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@
 with commas between), and says why. A package that is missing and not named there is an error.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.abc import MetaPathFinder

@@ -1,7 +1,5 @@
 """What the benchmarks make of times: ratios, verdicts, tables, charts; and that all do the same."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

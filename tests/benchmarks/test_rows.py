@@ -1,7 +1,5 @@
 """Every row of the benchmarks runs, on arrays of a few MiB; how fast is not asked."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Arrays of any shape: those that `make bench-shapes` draws, small and through a real mount."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

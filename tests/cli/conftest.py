@@ -1,7 +1,5 @@
 """The command in this process, which saves its start; what matters to a process has its own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

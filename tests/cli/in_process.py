@@ -1,7 +1,5 @@
 """The command in this process, where another one would only take time."""
 
-from __future__ import annotations
-
 import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout

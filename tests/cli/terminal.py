@@ -1,7 +1,5 @@
 """The real command on a terminal of its own."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

@@ -1,7 +1,5 @@
 """However large the array, the memory is what was allowed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

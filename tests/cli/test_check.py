@@ -1,7 +1,5 @@
 """``zarrfs check``: what it finds, what it saves, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

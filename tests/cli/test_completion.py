@@ -1,7 +1,5 @@
 """Completion in a real bash, with its real line editor: what Tab makes of a line."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

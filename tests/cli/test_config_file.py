@@ -1,7 +1,5 @@
 """Default mount options from configuration files."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

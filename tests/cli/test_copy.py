@@ -1,7 +1,5 @@
 """``zarrfs copy`` as a command: what it prints, and its exit status."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

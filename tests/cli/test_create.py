@@ -1,7 +1,5 @@
 """``zarrfs create`` as people run it, and what every other implementation makes of the result."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

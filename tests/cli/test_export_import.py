@@ -1,7 +1,5 @@
 """``zarrfs export`` and ``zarrfs import`` as a person runs them: files, pipes, a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """``zarrfs header``, and ``zarrfs export`` to files of other formats."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

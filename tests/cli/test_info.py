@@ -1,7 +1,5 @@
 """``zarrfs info``: what it says of arrays and groups, to people and to programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

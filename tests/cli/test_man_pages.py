@@ -1,7 +1,5 @@
 """The man pages: of every command, complete, and clean for mandoc."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

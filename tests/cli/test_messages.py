@@ -1,7 +1,5 @@
 """What the commands say to somebody who made a mistake, and how they say numbers."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """The line that tells how far it is."""
 
-from __future__ import annotations
-
 import io
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A remote source that cannot be reached: exit 1, and one line that says why not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

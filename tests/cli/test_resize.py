@@ -1,7 +1,5 @@
 """``zarrfs resize``: every axis longer or shorter, and nothing dropped unasked."""
 
-from __future__ import annotations
-
 import os
 import sys
 

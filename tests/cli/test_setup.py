@@ -1,7 +1,5 @@
 """``zarrfs setup`` by an ordinary user."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

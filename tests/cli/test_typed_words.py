@@ -1,7 +1,5 @@
 """Messages have the words that the user typed."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """With no extra installed, everything works that needs none, and one line names the extra."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Where pyfuse3 or libfuse is not installed: one line says so, and the rest works."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

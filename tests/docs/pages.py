@@ -12,8 +12,6 @@ In a comment right before a fence:
     <!-- before: COMMANDS -->    what runs first, and is not shown
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """What is in ``/data`` when a page begins."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

@@ -1,7 +1,5 @@
 """One shell for all commands of a page, with ``/data`` and ``/mnt`` in a directory of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Every command that README and docs show is run, and says what they show."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """How to install zarrfs: from a checkout, as long as no package index has it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

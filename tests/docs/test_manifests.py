@@ -1,7 +1,5 @@
 """The manifests of docs/scale.md parse, and what they run is there."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Each promise in docs/promises.md is shown by tests that exist, one of them of its name."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """What is written from the code is what would be written now."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@ so many bytes more than it has and so much processor time, and prints what becam
 then how the fork ended, in another.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -5,8 +5,6 @@ Arguments: the directory of an array of two-byte elements, and where its element
 ``s FILE`` when `fsync` or `close` has said that what was written to the file is stored.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import sys

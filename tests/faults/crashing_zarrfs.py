@@ -3,8 +3,6 @@
 Usage: crashing_zarrfs.py SOURCE MOUNTPOINT -o …
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

@@ -1,7 +1,5 @@
 """Mounts, without a kernel, that leave changes in a journal."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -6,8 +6,6 @@ AT : which operation, counted from 1 after the mount is ready; 0: none.
 COUNT : a file that has one byte for each operation so far.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import sys

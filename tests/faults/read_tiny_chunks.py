@@ -3,8 +3,6 @@
 Arguments: a directory, the array's shape, that of a chunk, bytes to read, `-o memory=`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

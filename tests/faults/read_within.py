@@ -3,8 +3,6 @@
 Arguments: bytes, directories. Prints for each, in a line, why it cannot be read.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 from pathlib import Path

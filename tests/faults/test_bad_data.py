@@ -1,7 +1,5 @@
 """Data that are not what they should be: an error for what is asked, and for nothing else."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct

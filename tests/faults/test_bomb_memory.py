@@ -1,7 +1,5 @@
 """Bombs in a process that could not hold what they decode to, native memory included."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Google's store behind real mounts: found by the ecosystem's conventions, written by two hosts."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -3,8 +3,6 @@
 A sample in every run of the tests; each operation with `make sweep`.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

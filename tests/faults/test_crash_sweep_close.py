@@ -4,8 +4,6 @@ The program has several descriptors of several views, copies of them in itself a
 and mappings.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A store that refuses: who wrote is told why, what was written stays, and is stored later."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

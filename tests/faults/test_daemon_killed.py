@@ -1,7 +1,5 @@
 """A daemon that is killed at any instant leaves each chunk old or new, and all that was synced."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

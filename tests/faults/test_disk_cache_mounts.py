@@ -1,7 +1,5 @@
 """Mounts that keep what they read on a disk: later ones, killed ones, and data that change."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

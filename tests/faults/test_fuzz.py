@@ -1,7 +1,5 @@
 """Some cases of every target of ``make fuzz``, the same each time; see `tests.fuzz`."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz.run import TARGETS, Cases, run_apart

@@ -1,7 +1,5 @@
 """Data from anyone: one clear error, in little memory and little time, and the process lives."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Nothing dropped: what cannot be stored at the end is kept, and stored by the next mount."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Entries of a journal: of several mounts, torn, damaged, foreign, and judged old or new."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """A daemon that is killed while an array grows or shrinks leaves a shape that was asked for."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

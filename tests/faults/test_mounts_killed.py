@@ -4,8 +4,6 @@ Through several descriptors, copies and children that have them, mappings, and t
 A sample in every run of the tests; each operation with `make sweep`.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Scans and listings of remote stores through real mounts: how many requests they take."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import os

@@ -1,7 +1,5 @@
 """A small version of ``make scale``; see `tests.scale`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

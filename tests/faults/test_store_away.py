@@ -1,7 +1,5 @@
 """A mount whose remote store goes away: it is told, it ends in time, and nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """Chunks of a few bytes take no more memory than `-o memory=` allows, whatever an object costs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Of updates that several mounts make in the same objects, none is lost."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.updates_together import run

@@ -1,7 +1,5 @@
 """Worker processes that die, crash or outlive their daemon: through real mounts."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

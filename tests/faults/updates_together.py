@@ -3,8 +3,6 @@
 ``python -m tests.faults.updates_together --mounts 8 --updates 10000`` prints what became of them.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -5,8 +5,6 @@ row of the array with a value, and ``s ROW…`` when the call that acknowledges 
 returned 0. Each row is written once.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

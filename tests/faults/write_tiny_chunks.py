@@ -3,8 +3,6 @@
 Arguments: a directory, bytes to write, inner chunks in a shard (0: none), `-o memory=`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -5,8 +5,6 @@ before it fills a file with the four-byte VALUE in one call, and ``s FILE VALUE`
 is synced.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random

@@ -1,7 +1,5 @@
 """Opens file systems without a kernel."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fs.fixtures import loop, mount

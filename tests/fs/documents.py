@@ -1,7 +1,5 @@
 """Metadata documents written by hand, for what zarr-python would not write."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

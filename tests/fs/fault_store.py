@@ -1,7 +1,5 @@
 """A store around another one: counts what is asked, and lets a test interfere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal

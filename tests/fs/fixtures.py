@@ -1,7 +1,5 @@
 """Fixtures that open file systems without a kernel, over any store."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A trio loop in a thread, for tests that are not async."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

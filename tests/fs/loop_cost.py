@@ -4,8 +4,6 @@ A clock would measure the machine and its other users. So the calls that the loo
 counted, and the bytes that it copies where the file system copies elements.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType

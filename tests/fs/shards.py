@@ -1,7 +1,5 @@
 """Shards put together by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """``python -m tests.fuzz``: see `tests.fuzz`."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

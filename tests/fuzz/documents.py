@@ -1,7 +1,5 @@
 """Metadata of all versions, consolidated ones, references: a node, or an error of ours."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from random import Random

@@ -1,7 +1,5 @@
 """Changed files of a journal, a disk cache, an Icechunk repository, and references in Parquet."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Changed HDF5, TIFF and GRIB files: what is served of one is what its own library reads."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

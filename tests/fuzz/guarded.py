@@ -1,7 +1,5 @@
 """Memory that ends at a page that nobody may touch: one byte too far is a crash."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 

@@ -1,7 +1,5 @@
 """Real mounts of changed arrays: all files are read, and the daemon ends well."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Random changes to bytes, to JSON and to text."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from random import Random

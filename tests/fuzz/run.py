@@ -1,7 +1,5 @@
 """Runs cases in a process of their own, and tells of all that is none of our errors."""
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os

@@ -1,7 +1,5 @@
 """Whole arrays: changed shards, zip files and HTTP replies, read as a mount reads them."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Streams of every codec, alone and one in another, and shards: the chunk, or `DecodeError`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from random import Random

@@ -1,7 +1,5 @@
 """Texts from users and services: options, source URLs, references, headers of HTTP."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from random import Random
 from typing import Any

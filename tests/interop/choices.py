@@ -1,7 +1,5 @@
 """What arrays are combined from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Opens sources with zarrfs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Few combinations that hold every pair of choices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from random import Random

@@ -1,7 +1,5 @@
 """The core data types: what numpy calls them, and fill values with the bits they stand for."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Found with zarr-python 3.1.6, tensorstore 0.1.86 and zarrs-python 0.2.3.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Parts of ``zarr.json`` documents, as the specification writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 They are not part of the project: ``ZARRFS_FIXTURES`` says where they are.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

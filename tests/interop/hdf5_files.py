@@ -1,7 +1,5 @@
 """HDF5 files with what HDF5 can have: each function writes one."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """HDF5 files in the manner of other programs, beside those of `hdf5_files`."""
 
-from __future__ import annotations
-
 import h5py
 import netCDF4
 import numpy as np

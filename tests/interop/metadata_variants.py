@@ -4,8 +4,6 @@ Every variant has a document with no deviation beside it, by which chunks are ma
 says the same, or anything at all, is for the implementations that read it to say.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A NetCDF4 file as its own library writes it, and references to what is in it."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

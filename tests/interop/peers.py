@@ -1,7 +1,5 @@
 """Other implementations of Zarr, that write and read what zarrfs must read too."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Reads whole files of a mounted source, with FUSE or without, in one way."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Compares the files of one array with what the array is."""
 
-from __future__ import annotations
-
 import io
 from itertools import islice
 

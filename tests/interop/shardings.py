@@ -1,7 +1,5 @@
 """Ways to put inner chunks into shards: codec pipelines of equal meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from .documents import CRC32C, Json, array_bytes, gzip, sharding, transpose, zstd

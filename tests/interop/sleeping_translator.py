@@ -1,7 +1,5 @@
 """The program that finds the chunks of files, which hangs for HDF5 files called slow."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

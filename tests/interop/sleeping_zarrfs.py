@@ -1,7 +1,5 @@
 """zarrfs with the program of `sleeping_translator`; takes the arguments of ``zarrfs mount``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

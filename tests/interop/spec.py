@@ -1,9 +1,7 @@
 """What an array to be written is, and what every reader must then find."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -75,7 +73,7 @@ class Spec:
         return chunk.tobytes()
 
 
-def grid(shape: Sequence[int], chunk: Sequence[int]) -> product[Shape]:
+def grid(shape: Sequence[int], chunk: Sequence[int]) -> Iterator[Shape]:
     """Indices of the chunks of an array."""
     return product(*(range(-(-n // c)) for n, c in zip(shape, chunk, strict=True)))
 

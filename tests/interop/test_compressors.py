@@ -1,7 +1,5 @@
 """Every setting of every compressor of the core, by each writer that has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

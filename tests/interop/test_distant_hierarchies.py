@@ -1,7 +1,5 @@
 """Groups in a store that is a round trip away: how often it is asked for what is in them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every data type of the page that says what zarrfs reads is served, alone and among others."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Another package's data type and codec, as docs/extending.md has them, installed and mounted."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Fill values in every form, bit for bit, where no chunk is stored and where some are."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arrays that other people's software wrote: ``array.bin`` has the hash their readers agree on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """NetCDF, HDF5, TIFF, GRIB files and files of references, mounted as they are."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Groups within groups, with consolidated metadata and without, as zarr-python writes them."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every dataset of HDF5 files is what h5py reads, or has a note."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

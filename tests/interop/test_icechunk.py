@@ -1,7 +1,5 @@
 """Mounted snapshots of Icechunk repositories, which zarr-python wrote through icechunk."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Documents in forms that the specification has not: what two peers read, zarrfs reads."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import math

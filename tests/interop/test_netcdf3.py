@@ -1,7 +1,5 @@
 """Files in NetCDF's classic formats hold what netCDF4 reads, however their records lie."""
 
-from __future__ import annotations
-
 import json
 import struct
 

@@ -1,7 +1,5 @@
 """Regions written one after another, with the rest never written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

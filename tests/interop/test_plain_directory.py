@@ -1,7 +1,5 @@
 """A directory of data of any kind as one tree: stores as directories of views, other files too."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """Datasets drawn at random mean the same in the netCDF files of a mount as in their store."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

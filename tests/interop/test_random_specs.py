@@ -1,7 +1,5 @@
 """Arrays of random shapes, chunks, shards and codecs, written by each implementation."""
 
-from __future__ import annotations
-
 import tempfile
 from contextlib import closing
 from pathlib import Path

@@ -4,8 +4,6 @@ No peer exchanges them with numpy, so one writes their bytes along another axis,
 then taken out of its document: the chunks stay as they are.
 """
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files of other formats, through references to the chunks in them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

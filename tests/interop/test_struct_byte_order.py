@@ -1,7 +1,5 @@
 """Structs: every field has the byte order of the mount, whatever it is stored in."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page that says what zarrfs reads says what it reads."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The program that finds the chunks of files of other formats: it always ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Arrays that other people's software wrote are written to, whatever they are made of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arrays of every kind, written by zarrfs: the other implementations read the same bits."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Arrays of versions 2 and 1, written by zarrfs, read by others."""
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import product

@@ -1,7 +1,5 @@
 """Arrays of every kind, written by the other implementations: every view is exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arrays of version 2, written by zarrfs and by the last zarr-python of that version in turn."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """zarr-python 2.18, the last writer of version 2, which cannot stand beside zarr 3."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -3,8 +3,6 @@
 Runs where nothing else is installed. Arrays travel as NPY files in base64.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json

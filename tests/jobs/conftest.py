@@ -1,7 +1,5 @@
 """Jobs as a worker process performs them, without a process."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

@@ -3,8 +3,6 @@
 Usage: killed_daemons.py COUNT
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

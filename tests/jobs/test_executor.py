@@ -1,7 +1,5 @@
 """Who performs a job: a worker process, or a thread where none can."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

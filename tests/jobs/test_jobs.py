@@ -1,7 +1,5 @@
 """A job has the same result in a worker process as in a thread."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

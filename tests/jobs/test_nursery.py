@@ -1,7 +1,5 @@
 """The process that forks workers."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

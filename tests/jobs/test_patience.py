@@ -1,7 +1,5 @@
 """How long a worker that does not answer is waited for: looks are counted, and no test waits."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Draws the same examples in every run."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

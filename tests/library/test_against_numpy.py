@@ -1,7 +1,5 @@
 """Any box of any array, read and written, against numpy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

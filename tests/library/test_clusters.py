@@ -1,7 +1,5 @@
 """Copies and checks by other processes, and by workers, schedulers and stores that fail."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

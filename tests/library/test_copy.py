@@ -1,7 +1,5 @@
 """Copies of arrays and hierarchies, which zarr-python wrote and reads."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Copies from each kind of source that can be mounted are equal to what it holds."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What docs/library.md shows works."""
 
-from __future__ import annotations
-
 import importlib.util
 import multiprocessing
 import re

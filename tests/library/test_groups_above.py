@@ -1,7 +1,5 @@
 """An array has the same facts however it is named: the groups above it say them, too."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arrays as objects: what they tell, what they refuse, and when their changes are stored."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys

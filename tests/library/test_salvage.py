@@ -1,7 +1,5 @@
 """Whatever happens to a shard, what is saved of it is what was there."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays and groups in other processes, and what libraries ask of an array."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The library leaves the process of whoever uses it as it was."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Random arrays: the numbers, and an array of them that zarr-python writes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of an array that may be resized: in a file system without a kernel, and in a mount."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -1,7 +1,5 @@
 """A program that changes files of a mount: one JSON request a line, one answer a line."""
 
-from __future__ import annotations
-
 import errno
 import json
 import mmap

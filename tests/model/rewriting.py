@@ -1,7 +1,5 @@
 """What the files of an array hold, and programs that change them."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

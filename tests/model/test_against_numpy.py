@@ -1,7 +1,5 @@
 """Every byte of every file of any array, against numpy."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from io import BytesIO

@@ -4,8 +4,6 @@ An open after that shows the new elements, all of them, also if loads were under
 states within a chunk, and no read has elements that were replaced before the file was opened.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import mmap

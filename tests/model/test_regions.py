@@ -1,7 +1,5 @@
 """Any region of any array, mounted as an array of its own, against numpy."""
 
-from __future__ import annotations
-
 import shutil
 from io import BytesIO
 

@@ -1,7 +1,5 @@
 """Any sequence of changes, sizes included, against numpy: without a kernel and in a mount."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tempfile

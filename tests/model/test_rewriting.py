@@ -6,8 +6,6 @@ mapping, of old values too. Meanwhile files are opened and chunks are removed; i
 truncated, caches dropped, metadata read again, arrays resized, workers and the daemon killed.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

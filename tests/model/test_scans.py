@@ -1,7 +1,5 @@
 """Readers that scan, skip and go back, several at once, within any budget."""
 
-from __future__ import annotations
-
 import random
 import threading
 

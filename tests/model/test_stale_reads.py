@@ -1,7 +1,5 @@
 """After a sync, every file of an array has what was written, however it is read."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import random

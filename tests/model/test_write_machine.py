@@ -1,7 +1,5 @@
 """Any sequence of writes through any files, against numpy and what others read from the store."""
 
-from __future__ import annotations
-
 import threading
 import time
 

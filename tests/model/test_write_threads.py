@@ -1,7 +1,5 @@
 """Many threads that write, read and flush one array at once, with hardly any memory."""
 
-from __future__ import annotations
-
 import math
 import random
 import sys

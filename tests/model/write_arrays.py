@@ -1,7 +1,5 @@
 """Small arrays of every layout that can be written to, and what their files must hold."""
 
-from __future__ import annotations
-
 import json
 import math
 import warnings

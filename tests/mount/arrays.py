@@ -1,7 +1,5 @@
 """Arrays to write to through a mount, and what others read from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

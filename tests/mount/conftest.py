@@ -1,7 +1,5 @@
 """Sources to mount, and file systems that misbehave."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

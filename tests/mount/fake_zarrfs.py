@@ -6,8 +6,6 @@ NAME is stall, drain or end for the settings of that name, open for how long ope
 for one that fails when it has been mounted already.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import sys

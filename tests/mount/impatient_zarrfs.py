@@ -3,8 +3,6 @@
 Usage: impatient_zarrfs.py SECONDS SOURCE MOUNTPOINT -o …
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 

@@ -1,7 +1,5 @@
 """The installed commands, as scripts that any user can run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Zip files as sources, by their path and in a directory of data of any kind."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `stat` and extended attributes say is true, because programs rely on it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """`close` returns 0 when the data are in the store, whoever else has the file open or closes it."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Breaking one mount breaks no other one, which may have got its place and its numbers."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

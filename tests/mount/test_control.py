@@ -1,7 +1,5 @@
 """``zarrfs control``: a running mount stores, drops and changes its memory."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

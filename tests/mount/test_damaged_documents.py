@@ -1,7 +1,5 @@
 """Documents that are damaged, or contradict each other, hide and harm no elements."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path

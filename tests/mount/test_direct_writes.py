@@ -1,7 +1,5 @@
 """Programs that write past the kernel's pages, beside others that have such pages."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import threading

@@ -1,7 +1,5 @@
 """The end of a writable mount: what is stored then, how long that may take, what is told."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Arrays that are dropped from memory while the kernel knows them."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import mmap

@@ -1,7 +1,5 @@
 """The table of errnos is complete."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import inspect

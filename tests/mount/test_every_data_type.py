@@ -1,7 +1,5 @@
 """Every documented data type is listed and read through the kernel, among all the others."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """`-o names=node`: the files of an array are called after it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """A mount that is forked is like one whose Python starts anew; see `tests.forked_mount`."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

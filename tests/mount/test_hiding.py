@@ -1,7 +1,5 @@
 """`-o hide`: views that are left out of listings and can be opened by name."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What hostile authors call their nodes: all that is listed can be opened, and a walk ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import zipfile

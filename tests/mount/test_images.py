@@ -1,7 +1,5 @@
 """All levels of an image in one file, through the kernel."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The promise that nothing hangs: a store that never answers."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

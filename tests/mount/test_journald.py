@@ -1,7 +1,5 @@
 """Lines in the journal of systemd, with their fields."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -1,7 +1,5 @@
 """Parts of a shard that is larger than `-o memory=` allows are written through a mount."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From mount to unmount: every way to begin and every way to end."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

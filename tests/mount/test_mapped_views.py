@@ -3,8 +3,6 @@
 The kernel hands over whole pages and does not say which of their bytes were changed.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

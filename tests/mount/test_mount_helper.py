@@ -1,7 +1,5 @@
 """Through mount(8), umount(8) and fstab, as root and as somebody else."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The threads that talk to the kernel on their own account."""
 
-from __future__ import annotations
-
 import threading
 import time
 

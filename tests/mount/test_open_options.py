@@ -1,7 +1,5 @@
 """Open options under TensorStore's names: the table, and what they do."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

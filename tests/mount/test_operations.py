@@ -1,7 +1,5 @@
 """Requests and answers, with the file system that `fake_zarrfs` has and without a kernel."""
 
-from __future__ import annotations
-
 import errno
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """Mount options: what is understood, and what is said of the rest."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

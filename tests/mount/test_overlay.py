@@ -1,7 +1,5 @@
 """``-o overlay``: changes stay in a directory until they are committed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Mount points that zarrfs makes: printed, not writable, and removed at the end."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """`--path` and `-o path`: a mount of what lies below a path of the source."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

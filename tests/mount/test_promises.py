@@ -1,7 +1,5 @@
 """The promises of a writable mount, each shown by the test that is named after it."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Files of a store that are swapped for other things below a mount that is used."""
 
-from __future__ import annotations
-
 import errno
 import os
 from contextlib import suppress

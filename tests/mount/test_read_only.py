@@ -1,7 +1,5 @@
 """Nothing can be changed through a mount, and what is asked says so."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Exact: what other processes read from a mount, by system calls and through mappings."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

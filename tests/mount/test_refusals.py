@@ -1,7 +1,5 @@
 """What cannot be mounted is refused with one line, and nothing is mounted."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

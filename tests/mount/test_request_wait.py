@@ -1,7 +1,5 @@
 """Looking for the next request before the event loop is asked."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

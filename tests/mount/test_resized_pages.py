@@ -4,8 +4,6 @@ A page of a chunk file has elements beyond the end of the array, and pages of al
 rows that are given up. Neither ever comes back over what is there by now.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``-o resize`` as the kernel and programs see it."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -1,7 +1,5 @@
 """What others on the machine can see and do, through real mounts."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import json

@@ -1,7 +1,5 @@
 """What a service manager is told, over a real socket, by a real daemon."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """A mount of several sources: a directory for each."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Files whose data does not come, and what else there is."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``zarrfs status`` and ``zarrfs mounts``, and what they read."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """A worker process that is stopped holds nobody up: threads do its job."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

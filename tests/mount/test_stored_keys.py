@@ -1,7 +1,5 @@
 """A mount is also a store: Zarr libraries that open it read what the source says."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The units of systemd: what systemd itself says of them, and a life under a real manager."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

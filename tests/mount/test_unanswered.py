@@ -1,7 +1,5 @@
 """What pyfuse3 says of answers that nobody waits for is no error; all else that it says is."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

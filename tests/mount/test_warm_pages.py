@@ -1,7 +1,5 @@
 """Small reads: the kernel gets whole chunks where these lie together in a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

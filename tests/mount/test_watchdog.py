@@ -1,7 +1,5 @@
 """A daemon whose event loop hangs lets go of its mount and of those who wait for it."""
 
-from __future__ import annotations
-
 import errno
 import signal
 import subprocess

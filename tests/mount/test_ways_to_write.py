@@ -1,7 +1,5 @@
 """Every way in which Linux lets a program write: what it was told to be stored, is stored."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import mmap

@@ -1,7 +1,5 @@
 """What a machine must have before anything can be mounted, each missing thing told in one line."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

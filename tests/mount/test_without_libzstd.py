@@ -1,7 +1,5 @@
 """A system without libzstd: Python packages decode and encode, and nothing else is different."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

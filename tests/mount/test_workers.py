@@ -1,7 +1,5 @@
 """Scans that worker processes decode: the same bytes, and no harm where one dies."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

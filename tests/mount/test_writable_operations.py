@@ -1,7 +1,5 @@
 """Requests that change something, and their answers, without a kernel."""
 
-from __future__ import annotations
-
 import errno
 import inspect
 import stat

@@ -1,7 +1,5 @@
 """Overwriting a whole array in order stores each chunk or shard exactly once."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

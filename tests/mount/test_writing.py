@@ -1,7 +1,5 @@
 """What programs do with files that they write to, system call by system call."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Waits until the daemon of a mount has a request that it has not answered."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -13,8 +13,6 @@ that no test notices, or a change that changes nothing; somebody has to look.
 often a test fails by itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """A copy of the repository in which one module is another one, for tests in new processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ A tracer of Python would take most of the time. So each function of these module
 also notes each statement that it begins.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import time

@@ -1,7 +1,5 @@
 """Forks of a process that do a piece of work, several at the same time."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

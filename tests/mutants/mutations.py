@@ -1,7 +1,5 @@
 """Small faults that a careless programmer may make, found in the text of a module."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

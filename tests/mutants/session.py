@@ -5,8 +5,6 @@ execute its line, the fastest first, until one fails. What no fork can see, beca
 head of a function or in no function, goes into a copy of the repository.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

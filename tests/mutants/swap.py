@@ -1,7 +1,5 @@
 """Puts other code into the functions of a module that a process has imported."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A directory may be given: each directory in it is a bucket, the files below are its objects.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How far away the server is, what goes wrong on the way, and what went over it."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import itertools

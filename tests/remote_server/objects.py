@@ -1,7 +1,5 @@
 """Objects in memory: buckets, conditional writes in one step, uploads in parts."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import time

@@ -4,8 +4,6 @@ All read by ``GET /bucket/key``, so every bucket is a web site as well. Google's
 S3 but for conditions, which are on generations, and for deletes by its other protocol.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

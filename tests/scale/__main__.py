@@ -1,7 +1,5 @@
 """``python -m tests.scale --arrays 10000``: see `tests.scale`."""
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from pathlib import Path

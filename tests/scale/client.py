@@ -1,7 +1,5 @@
 """What one of the processes of a scale test does on the mount."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import time

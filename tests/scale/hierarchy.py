@@ -1,7 +1,5 @@
 """The store that a scale test mounts: groups of small arrays with many chunks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

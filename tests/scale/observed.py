@@ -1,7 +1,5 @@
 """What a daemon takes of its machine."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

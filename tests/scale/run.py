@@ -1,7 +1,5 @@
 """Processes that work on a mount together, and what the daemon takes in between."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Stores of every kind, filled and changed behind their backs by the tests."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

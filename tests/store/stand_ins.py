@@ -1,7 +1,5 @@
 """Servers of other projects in the place of services: Azurite of Azure's, others of the web's."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

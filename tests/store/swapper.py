@@ -1,7 +1,5 @@
 """Files that somebody swaps for links, pipes, directories and other files, again and again."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Archives that change, break or vanish under a reader."""
 
-from __future__ import annotations
-
 import os
 import random
 import tarfile

@@ -1,7 +1,5 @@
 """Creating arrays in every store that can be written to."""
 
-from __future__ import annotations
-
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor

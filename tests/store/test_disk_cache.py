@@ -1,7 +1,5 @@
 """What is read of a remote store is kept on a disk, and never taken for something else."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Stores that are a round trip away, busy or broken: what is asked for, and how often."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import threading

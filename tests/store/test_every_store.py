@@ -1,7 +1,5 @@
 """What every store does, whatever is behind it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What every store that can be written to does, whatever is behind it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What others laid where our temporary files lie is not used, not followed, not waited for."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

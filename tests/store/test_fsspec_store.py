@@ -1,7 +1,5 @@
 """What the several kinds of fsspec file systems make of change, refusal and secrets."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

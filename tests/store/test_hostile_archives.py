@@ -1,7 +1,5 @@
 """Archives whose table of contents was made to take memory or time, or to mislead."""
 
-from __future__ import annotations
-
 import io
 import struct
 import tarfile

@@ -1,7 +1,5 @@
 """Which requests an HTTP store sends, and what it makes of odd servers."""
 
-from __future__ import annotations
-
 import gzip
 import threading
 from http.server import BaseHTTPRequestHandler

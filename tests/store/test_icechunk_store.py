@@ -1,7 +1,5 @@
 """Snapshots of Icechunk repositories as stores."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a killed writer leaves behind, and that nothing else is taken for it."""
 
-from __future__ import annotations
-
 import os
 import random
 import secrets

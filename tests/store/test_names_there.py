@@ -1,7 +1,5 @@
 """Which of many keys may name objects: never without one that does, or that is an error to read."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """Which store a source is, and what is said where it is none."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """References in Parquet: damaged or absurd files are errors, and no chunks that read as fill."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Iterator

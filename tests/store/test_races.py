@@ -1,7 +1,5 @@
 """Files of a store that somebody swaps for other things while they are read and written."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """In which parts the bodies of replies arrive."""
 
-from __future__ import annotations
-
 import itertools
 from datetime import UTC, datetime
 from itertools import pairwise

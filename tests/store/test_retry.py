@@ -1,7 +1,5 @@
 """Deadlines and retries, on a store that fails as it is told."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

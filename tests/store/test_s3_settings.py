@@ -1,7 +1,5 @@
 """How obstore reaches a bucket, held against where botocore itself sends a request."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from urllib.parse import urlsplit

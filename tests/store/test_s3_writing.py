@@ -1,7 +1,5 @@
 """Writing to S3 through a network that loses answers, and to services that know less."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import threading

@@ -1,7 +1,5 @@
 """Requests that are sent side by side, where few threads or none are free to send them."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Arrays that are written to with ordinary programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -6,8 +6,6 @@ reader of the file with facts: ``place``, by role; ``raw``, the element; ``value
 ``hole``, whether the other element has no value.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

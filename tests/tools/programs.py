@@ -1,7 +1,5 @@
 """Programs that may be there: what is not is skipped aloud."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import shutil

@@ -4,8 +4,6 @@ Each gives the elements with the slowest axis of the file first. They run in a p
 own, whatever they do to the one that they are in.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

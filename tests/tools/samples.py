@@ -1,7 +1,5 @@
 """A hierarchy of small arrays of many types and ranks, no two axes of which are as long."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs open the columns of a group by ``group.arrow``."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -5,8 +5,6 @@ compared with a buffer in memory; from time to time all is synced, and other imp
 the store.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import random

@@ -1,7 +1,5 @@
 """Programs find the facts of an array in each of its files: place, units, missing values."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """fio writes and verifies: every block that it reads back holds what it wrote there."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs open all arrays of a group by one file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import zarr

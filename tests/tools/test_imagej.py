@@ -1,7 +1,5 @@
 """ImageJ opens an array by the name of a file, on a screen that nobody sees."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

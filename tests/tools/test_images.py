@@ -1,7 +1,5 @@
 """Programs open all levels of an image by one file: every level, plane and channel is equal."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

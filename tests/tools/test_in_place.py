@@ -1,7 +1,5 @@
 """Programs change elements of an array in a file of another format; zarr-python reads it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

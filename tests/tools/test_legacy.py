@@ -1,7 +1,5 @@
 """Programs that know nothing of Zarr write into binary files; every implementation reads it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs of Debian open an array by the name of a file, with nothing else said."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures of the documentation, drawn from mounted files; `make pictures` keeps them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Packages of Python open an array by the name of a file, with nothing else said."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """dd, cp, cat, the shell, truncate, touch, rm and rsync change arrays in place."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -5,8 +5,6 @@ that are not among the test dependencies are made here as these versions write t
 ome-zarr-py 0.18, ngff-zarr 0.50, anndata 0.12.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """zarrita, which reads Zarr in JavaScript, opens a mount as a store."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A decoder for tests, which does what it is told."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

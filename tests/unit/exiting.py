@@ -1,7 +1,5 @@
 """A program for tests: its exit status is the sum of its arguments."""
 
-from __future__ import annotations
-
 import sys
 
 

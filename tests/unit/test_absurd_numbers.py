@@ -1,7 +1,5 @@
 """Numbers that no machine has, from users and from services, as fuzzing found them."""
 
-from __future__ import annotations
-
 import pytest
 
 from zarrfs import bounds

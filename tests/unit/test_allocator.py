@@ -1,7 +1,5 @@
 """The C library of a daemon uses freed memory again, without the kernel."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Buffers that are lent out: charged to the budget, and never too much of it."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from contextlib import suppress

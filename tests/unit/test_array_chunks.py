@@ -1,7 +1,5 @@
 """What chunks in memory are charged, and which of them go first."""
 
-from __future__ import annotations
-
 import json
 from math import inf
 

@@ -1,7 +1,5 @@
 """What a load takes in memory is what it was charged, whatever the codecs."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Blocks: whichever way they are cut, their chunks are the same and lie in the same places."""
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Chunks and slabs are charged to one budget, and make room in one order."""
 
-from __future__ import annotations
-
 import gc
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """Blocks read chunk by chunk or several at once hold what the array holds."""
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import product

@@ -1,7 +1,5 @@
 """Blosc chunks of a block are the same, bit for bit and error for error, as alone."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

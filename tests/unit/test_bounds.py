@@ -1,7 +1,5 @@
 """Each limit of `zarrfs.bounds`: what reaches it is served, and one more is refused."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The memory budget: never exceeded, and nobody waits for ever."""
 
-from __future__ import annotations
-
 import random
 import threading
 

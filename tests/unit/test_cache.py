@@ -1,7 +1,5 @@
 """The chunk cache: one load per chunk, errors to whom they concern, order of use."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Memory stays within the budget whatever is read, and every request is answered."""
 
-from __future__ import annotations
-
 import random
 import threading
 import weakref

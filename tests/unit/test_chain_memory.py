@@ -1,7 +1,5 @@
 """Chains of codecs whose stages decode to more than they should take no more than their charge."""
 
-from __future__ import annotations
-
 import tracemalloc
 from contextlib import suppress
 from itertools import product

@@ -1,7 +1,5 @@
 """Chunk shapes against TensorStore itself, which is asked to create each array in memory."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from random import Random

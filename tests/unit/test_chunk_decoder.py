@@ -1,7 +1,5 @@
 """Chunks of a block are the same, bit for bit and error for error, as one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """From the key of a stored object back to the chunk it is."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Numbers of the nodes of ``chunks/``."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from hypothesis import given

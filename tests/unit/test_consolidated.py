@@ -1,7 +1,5 @@
 """Consolidated metadata and large attributes, as they are kept."""
 
-from __future__ import annotations
-
 import json
 import math
 

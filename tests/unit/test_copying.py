@@ -1,7 +1,5 @@
 """Copies between memory layouts: the same elements as NumPy's own, whichever way they are cut."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

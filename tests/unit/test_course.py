@@ -1,7 +1,5 @@
 """Boxes are decoded ahead of a reader, and few of them in vain."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

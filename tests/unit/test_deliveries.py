@@ -1,7 +1,5 @@
 """Chunks that are loaded by one job are handed over together, and each to whom it concerns."""
 
-from __future__ import annotations
-
 import threading
 from math import inf
 

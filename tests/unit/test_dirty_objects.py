@@ -1,7 +1,5 @@
 """What is listed to be stored of an object while it goes on changing."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

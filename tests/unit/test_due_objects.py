@@ -1,7 +1,5 @@
 """Which objects are stored together, and by how many jobs at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest

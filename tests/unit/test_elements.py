@@ -1,7 +1,5 @@
 """Elements are the same however their chunks come: at once, some at a time, in any order."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Collection
 from contextlib import suppress

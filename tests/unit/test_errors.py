@@ -1,7 +1,5 @@
 """Errors that are kept keep nothing else, and their reasons are for users."""
 
-from __future__ import annotations
-
 import gc
 import re
 import struct

@@ -1,7 +1,5 @@
 """Facts about an array, from each convention that may say them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

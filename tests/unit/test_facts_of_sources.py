@@ -1,7 +1,5 @@
 """What some writers alone say about an array, and what a file with its elements may then say."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Private names of other packages: all are listed, all are there, and each can be missing."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import zlib

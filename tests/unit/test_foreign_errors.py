@@ -1,7 +1,5 @@
 """Exceptions of the clients of services are told without Python's names, in one line."""
 
-from __future__ import annotations
-
 import errno
 import ssl
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Parts of Blosc containers, decoded without the other blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

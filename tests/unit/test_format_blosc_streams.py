@@ -1,7 +1,5 @@
 """Blosc containers that other libraries decode: by and for other implementations, and damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

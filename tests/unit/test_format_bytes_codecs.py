@@ -1,7 +1,5 @@
 """The bytes -> bytes codecs one by one: what their formats allow, and what bad input does."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

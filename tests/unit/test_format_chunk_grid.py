@@ -1,7 +1,5 @@
 """Chunk grids and chunk key encodings."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """One round trip for every codec in the registry, and what each makes of damaged input."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import pickle

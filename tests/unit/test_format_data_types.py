@@ -1,7 +1,5 @@
 """Extension data types: names, fill values, byte orders, and their one form in memory."""
 
-from __future__ import annotations
-
 import base64
 import sys
 from importlib.metadata import EntryPoint

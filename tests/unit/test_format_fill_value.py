@@ -1,7 +1,5 @@
 """Fill values in every JSON form, bit for bit."""
 
-from __future__ import annotations
-
 import base64
 import struct
 

@@ -1,7 +1,5 @@
 """What a mount of a plain v3 array imports, and what it does not."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is read without the model of the whole specification, that model reads alike."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``.zarray`` and the other documents of v2, and ``meta`` and ``attrs`` of v1."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -1,7 +1,5 @@
 """``zarr.json``: what is accepted, what is refused, and that nothing else ever happens."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

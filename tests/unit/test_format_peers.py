@@ -4,8 +4,6 @@ What their readers and ours make of the same bytes must be the same, bit for bit
 we encode must decode to the same again.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 

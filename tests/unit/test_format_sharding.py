@@ -1,7 +1,5 @@
 """``sharding_indexed``: the rows of the table "Sharding" that need no store."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Codecs that change numbers: against oracles of exact arithmetic and documented samples."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

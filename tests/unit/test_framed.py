@@ -1,7 +1,5 @@
 """Files of a header, elements and a trailer, against the same bytes in memory."""
 
-from __future__ import annotations
-
 import pytest
 
 from zarrfs.errors import NotPermitted

@@ -1,7 +1,5 @@
 """Headers of other formats: what they say of an array, and what they refuse."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

@@ -1,7 +1,5 @@
 """Inode numbers: unique, found again, and the same in every mount."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Child interpreters: started in one place, and isolated from the working directory."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import os

@@ -1,7 +1,5 @@
 """Decoders in processes of their own: what becomes of one is the error of one chunk."""
 
-from __future__ import annotations
-
 import os
 import threading
 

@@ -1,7 +1,5 @@
 """The files of the recovery journal: what is written is read again, and damage is noticed."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

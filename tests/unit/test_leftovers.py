@@ -1,7 +1,5 @@
 """From a store that is a round trip away, each byte of a shard is fetched once in a scan."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

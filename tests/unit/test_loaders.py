@@ -1,7 +1,5 @@
 """Threads that run jobs: which of them, in which order, and until when."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

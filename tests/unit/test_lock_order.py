@@ -1,7 +1,5 @@
 """Locks are taken in one order, and the tests notice where one is not."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

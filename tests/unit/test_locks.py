@@ -1,7 +1,5 @@
 """What is installed for a demo and for everything else, and what `make test` says of itself."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Documents of new arrays, member by member against those that TensorStore writes."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 

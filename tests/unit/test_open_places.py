@@ -1,7 +1,5 @@
 """Which files are open: what each call costs does not depend on how many there are."""
 
-from __future__ import annotations
-
 from unittest.mock import Mock
 
 from zarrfs.fs.coherence.open_places import OpenPlaces

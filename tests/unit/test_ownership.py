@@ -1,7 +1,5 @@
 """What root will run must be root's own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """Where a daemon keeps its files if the user has no home directory."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

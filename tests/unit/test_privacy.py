@@ -1,7 +1,5 @@
 """When a mount for everybody shows what the store keeps from them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fs.documents import array_document

@@ -1,7 +1,5 @@
 """Elements in records, against the same bytes in memory."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """No form of a secret, however a service or a package quotes it, gets into what a user sees."""
 
-from __future__ import annotations
-
 import base64
 import json
 from urllib.parse import quote, quote_plus

@@ -1,7 +1,5 @@
 """Arrays that get another shape: data, metadata, what is left behind, and being killed."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor

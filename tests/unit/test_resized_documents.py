@@ -1,7 +1,5 @@
 """Metadata documents with another shape: nothing else of them changes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Cached chunks against a store that changes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Where small reads lie in rows of chunks, and chunks that lie together in a file."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bytes in a file without a name: what was written there, and nothing left of it."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

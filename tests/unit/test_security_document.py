@@ -1,7 +1,5 @@
 """SECURITY.md promises nothing that no test shows."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

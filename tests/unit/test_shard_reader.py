@@ -1,7 +1,5 @@
 """Shards are read by range: what is asked of the store, and what never gets through."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

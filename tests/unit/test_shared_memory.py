@@ -1,7 +1,5 @@
 """Memory that forked processes share: handed out once, and given back."""
 
-from __future__ import annotations
-
 import math
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Work that several threads do together."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

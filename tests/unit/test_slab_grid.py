@@ -1,7 +1,5 @@
 """How a file is divided into slabs."""
 
-from __future__ import annotations
-
 import pytest
 
 from zarrfs.format.chunk_grid import ChunkGrid

@@ -1,7 +1,5 @@
 """Any row, cut into any stripes and pieces: what is written stripe by stripe is read in pieces."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise, product
 

@@ -1,7 +1,5 @@
 """The mount option ``views``."""
 
-from __future__ import annotations
-
 import pytest
 
 from zarrfs.daemon.options.option_parser import parse_options

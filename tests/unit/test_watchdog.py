@@ -1,7 +1,5 @@
 """The watchdog counts looks, and tells time by a clock: both are given here, and no test waits."""
 
-from __future__ import annotations
-
 import threading
 import time
 from types import SimpleNamespace

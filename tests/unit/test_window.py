@@ -1,7 +1,5 @@
 """From file ranges to chunks: every element once, from where it belongs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

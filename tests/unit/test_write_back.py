@@ -1,7 +1,5 @@
 """Which changes are known to who stores them, and for how long."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

@@ -1,7 +1,5 @@
 """Tiles that are changed in memory, and how chunks are stored."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

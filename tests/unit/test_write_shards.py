@@ -1,7 +1,5 @@
 """Shards put together anew: what has changed is encoded, the rest is copied as it is."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The most bytes to which a zstd stream can decode."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numcodecs

@@ -1,7 +1,5 @@
 """Waiting for threads with and without the loop."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

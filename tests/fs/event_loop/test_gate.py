@@ -1,7 +1,5 @@
 """The gate of an array whose size may change: many inside, or one alone."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import asynccontextmanager
 from itertools import permutations

@@ -1,7 +1,5 @@
 """The event loop is held for less than 20 ms at once, whatever is read and written."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How long the event loop is held by one thing."""
 
-from __future__ import annotations
-
 import trio
 
 from zarrfs.fs.loop.loop_times import LoopTimes

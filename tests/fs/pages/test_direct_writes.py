@@ -1,7 +1,5 @@
 """What is opened for writing alone is written past the kernel's pages, which never shows."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fs.documents import array_document

@@ -3,8 +3,6 @@
 The kernel takes them for clean whatever it is answered, and does not hand them over again.
 """
 
-from __future__ import annotations
-
 import mmap
 
 import pytest

@@ -3,8 +3,6 @@
 `tests/mount/test_resized_pages.py` has more of this, with one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import trio

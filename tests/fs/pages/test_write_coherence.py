@@ -1,7 +1,5 @@
 """A write through one file is seen through all others, in every mount that should."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """How many calls requests take, and how many modules and threads: each call costs time."""
 
-from __future__ import annotations
-
 import sys
 import threading
 

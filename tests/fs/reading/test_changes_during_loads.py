@@ -1,7 +1,5 @@
 """The store changes while a load is under way: programs that open afterwards see the change."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """``chunks/`` and ``shards/``: always whole, whatever is stored behind the array's end."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

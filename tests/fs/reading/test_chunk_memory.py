@@ -1,7 +1,5 @@
 """Chunks that take most of the memory: those that an encoder makes, and longer ones."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """``array.chunked.h5``: the chunks of the file are those of the array."""
 
-from __future__ import annotations
-
 import io
 
 import h5py

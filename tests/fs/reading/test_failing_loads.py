@@ -1,7 +1,5 @@
 """An exception anywhere in a load is an error for all that wait for it."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

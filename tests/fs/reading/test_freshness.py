@@ -1,7 +1,5 @@
 """A source that others change while it is mounted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

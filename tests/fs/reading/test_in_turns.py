@@ -1,7 +1,5 @@
 """Programs that change a file in place: they read a block, and write it, before the next one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

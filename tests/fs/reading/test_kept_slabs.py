@@ -1,7 +1,5 @@
 """Reads here and there that cross most chunks of a slab: it is made once, and kept."""
 
-from __future__ import annotations
-
 import threading
 import time
 

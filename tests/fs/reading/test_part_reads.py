@@ -1,7 +1,5 @@
 """Small reads that take parts of chunks from the store, and when they do not."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Open files: handles, requests of any size, missing chunks, status."""
 
-from __future__ import annotations
-
 import json
 import math
 import threading

@@ -1,7 +1,5 @@
 """Scans of a flat file: whole rows of chunks are made ahead of the reader, and each only once."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -1,7 +1,5 @@
 """Reads here and there: what is decoded for them, and what the kernel is given."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Chunks that a codec has transposed: small reads take their parts from them as they are stored."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``group.arrow``: what is read of it, and when it is made anew."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import zarr

@@ -1,7 +1,5 @@
 """What `stat` and extended attributes say."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """Listings: cookies, and directories of any size."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Groups and arrays that nobody uses are dropped from memory, and nobody can tell."""
 
-from __future__ import annotations
-
 import gc
 import json
 import time

@@ -1,7 +1,5 @@
 """``zarrfs export`` of a group writes what the mount shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

@@ -1,7 +1,5 @@
 """``group.h5`` and ``tree.h5``: arrays of a group, or of all below, in one file; no kernel."""
 
-from __future__ import annotations
-
 import io
 
 import h5py

@@ -1,7 +1,5 @@
 """The groups above a source, of which a mount of a part of a hierarchy asks."""
 
-from __future__ import annotations
-
 import pytest
 import zarr
 

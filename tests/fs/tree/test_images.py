@@ -1,7 +1,5 @@
 """``image.ome.tif`` and ``image.tif``: all levels of an image in one file, without a kernel."""
 
-from __future__ import annotations
-
 import io
 import struct
 import tracemalloc

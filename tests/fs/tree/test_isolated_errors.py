@@ -1,7 +1,5 @@
 """One node that cannot be opened does not concern the others."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """What a mount looks like: names and sizes."""
 
-from __future__ import annotations
-
 import json
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """An array that is opened anew leaves nothing behind once its changes are stored."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

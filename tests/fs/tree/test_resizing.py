@@ -1,7 +1,5 @@
 """``-o resize``: files that grow and shrink, without a kernel."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

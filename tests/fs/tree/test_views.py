@@ -1,7 +1,5 @@
 """Files of an array in other formats, without a kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import zarr

@@ -1,7 +1,5 @@
 """Another program encodes an array anew while changes of it wait to be stored."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

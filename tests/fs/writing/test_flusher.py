@@ -1,7 +1,5 @@
 """What stores changes: nothing is taken for stored that is not, and nothing waits for ever."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import threading

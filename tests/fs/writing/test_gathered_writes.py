@@ -1,7 +1,5 @@
 """What is gathered of writes in a row is there for everybody, whichever way they look."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Shards that are stored larger than memory allows are rewritten piece by piece."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What threads share is touched only by who holds its lock."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

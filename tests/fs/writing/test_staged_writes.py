@@ -1,7 +1,5 @@
 """What is written in order to rows of chunks that take half of the memory for changes, or more."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """Who closes waits for what was written to the file before, and hears why it cannot be stored."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 import pytest

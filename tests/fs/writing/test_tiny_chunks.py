@@ -1,7 +1,5 @@
 """Very many chunks of one element are read in bulk."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How often a store is asked: each chunk or shard is written once, and read only if it must be."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A store that fails: whoever wrote is told, and nothing is lost."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """What has to happen before what, so that nobody loses data whenever a daemon is killed."""
 
-from __future__ import annotations
-
 import json
 import threading
 

@@ -1,7 +1,5 @@
 """What is written while something else goes on is neither lost nor hidden, nor undoes anything."""
 
-from __future__ import annotations
-
 import threading
 import time
 

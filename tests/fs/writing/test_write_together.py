@@ -1,7 +1,5 @@
 """Small objects are stored several at once, and each is still an object of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

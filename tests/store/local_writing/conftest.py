@@ -1,7 +1,5 @@
 """A local store to be written to, and what may be around it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

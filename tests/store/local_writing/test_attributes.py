@@ -1,7 +1,5 @@
 """Mode, owner and time of the files that puts leave."""
 
-from __future__ import annotations
-
 import os
 import stat
 import time

@@ -1,7 +1,5 @@
 """What is stored when a put or a delete in a local directory returns."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Puts in a local directory that fail: each says why, and changes nothing."""
 
-from __future__ import annotations
-
 import errno
 import os
 

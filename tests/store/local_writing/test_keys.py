@@ -1,7 +1,5 @@
 """Keys of a local store that name something special, or lead out of it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

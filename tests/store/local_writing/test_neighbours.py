@@ -1,7 +1,5 @@
 """Several writers in one local directory, zarrfs or not."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Many puts in a local directory at once: each is what it is alone, and they wait together."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import gc

@@ -1,7 +1,5 @@
 """What lies below a directory, and looking at it as somebody else."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
