@@ -184,6 +184,59 @@ def test_a_commit_that_is_cut_short_goes_on_later(tmp_path):
         assert kinds <= {"source.json", "before", ".zarrfs-tmp-0"}
 
 
+def test_changes_after_a_commit_that_was_cut_short_are_committed(tmp_path):
+    """Wherever it stopped: the store's object is the overlay's own, not another writer's."""
+    for calls in range(18):
+        inner = _store(tmp_path / f"s{calls}")
+        for key in ("k/changed", "k/removed"):
+            inner.put(key, [b"old"], expected=ANY)
+        upper = _store(tmp_path / f"o{calls}")
+        overlay = OverlayStore(inner, upper, "s")
+        overlay.put("k/changed", [b"new"], expected=ANY)
+        overlay.put("k/new", [b"new"], expected=None)
+        overlay.delete("k/removed", expected=ANY)
+        cut = OverlayStore(_Failing(inner, calls), _Failing(upper, calls), "s")
+        with suppress(KeyboardInterrupt):
+            cut.commit(100)
+        for key in ("k/changed", "k/new", "k/removed"):
+            overlay.put(key, [b"newer"], expected=ANY)
+        assert overlay.commit(100).kept == {}, calls
+        for key in ("k/changed", "k/new", "k/removed"):
+            assert bytes(inner.get(key, limit=9).data) == b"newer"
+        assert list(overlay.changes()) == []
+
+
+class _Meanwhile(StoreWrapper):
+    """Calls a function after the first deletion of an object."""
+
+    def __init__(self, inner, key, call):
+        super().__init__(inner)
+        self.key, self.call = key, call
+
+    def delete(self, key, *, expected):
+        super().delete(key, expected=expected)
+        if key == self.key:
+            self.key = None
+            self.call()
+
+
+@pytest.mark.parametrize("kind", ["changed", "removed"])
+def test_a_change_during_a_commit_is_committed_later(tmp_path, kind):
+    inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")
+    inner.put("k", [b"old"], expected=ANY)
+    overlay = OverlayStore(inner, upper, "s")
+    if kind == "changed":
+        overlay.put("k", [b"new"], expected=ANY)
+    else:
+        overlay.delete("k", expected=ANY)
+    meanwhile = _Meanwhile(
+        upper, f"{kind}/k", lambda: overlay.put("k", [b"newer"], expected=ANY)
+    )
+    OverlayStore(inner, meanwhile, "s").commit(100)
+    assert overlay.commit(100).kept == {}
+    assert bytes(inner.get("k", limit=9).data) == b"newer"
+
+
 def test_states_are_compared(tmp_path):
     """A put must meet the state that it expects, in the overlay or below."""
     inner = _store(tmp_path / "s")

@@ -4,7 +4,8 @@ The directory holds, below the key of each object:
 
 - ``changed/KEY``: the object as it is now;
 - ``removed/KEY``: an empty file for an object that is removed;
-- ``before/KEY``: the state of the store's own object when the first change came, as JSON.
+- ``before/KEY``: the state of the store's own object when the first change came, as JSON; while
+  a commit is under way, also what it makes of that object.
 
 An object in ``changed`` counts before one in ``removed``, and a put over a removed object leaves
 ``removed`` as it is. So nobody sees the store's own object between two steps.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
@@ -194,21 +196,23 @@ class OverlayStore(StoreWrapper):
             return False
         now = self._inner.info(key)
         state = None if now is None else now.generation
-        if _state(state) == self._before(key):
-            state = self._inner.put(key, [found.data], expected=state).generation
-        else:
-            # The same bytes are there where an earlier commit was cut short.
+        content, before = _content(found.data), self._before(key)
+        if _state(state) not in before:
+            # An earlier commit may have been cut short behind its put.
             there = self._inner.get(key, limit=limit)
-            if there is None or bytes(there.data) != bytes(found.data):
+            if there is None or _content(there.data) not in {content, *before}:
                 raise StoreConflict(key, "was changed in the source, too")
             state = there.info.generation
-        self._note(key, state)
+        self._note(key, _state(state), content)
+        state = self._inner.put(key, [found.data], expected=state).generation
+        noted = self._note(key, _state(state))
         self._upper.delete(_REMOVED + key, expected=ANY)
         try:
             self._upper.delete(_CHANGED + key, expected=found.info.generation)
         except StoreConflict:
             return True  # a later change, to what the store has now
-        self._upper.delete(_BEFORE + key, expected=ANY)
+        with suppress(StoreConflict):  # of who made the next change since
+            self._upper.delete(_BEFORE + key, expected=noted)
         return True
 
     def _commit_removal(self, key: str) -> bool:
@@ -216,8 +220,9 @@ class OverlayStore(StoreWrapper):
             return False
         now = self._inner.info(key)
         if now is not None:
-            if _state(now.generation) != self._before(key):
+            if _state(now.generation) not in self._before(key):
                 raise StoreConflict(key, "was changed in the source, too")
+            self._note(key, _state(now.generation), _state(None))
             self._inner.delete(key, expected=now.generation)
         self._upper.delete(_REMOVED + key, expected=ANY)
         self._upper.delete(_BEFORE + key, expected=ANY)
@@ -235,17 +240,23 @@ class OverlayStore(StoreWrapper):
         present = None
         if self._upper.info(_REMOVED + key) is None:
             present = self._inner.info(key)
-            self._note(key, None if present is None else present.generation)
+            self._note(key, _state(None if present is None else present.generation))
         state = None if present is None else present.generation
         if expected is not ANY and expected != state:
             raise StoreConflict(key, "is not in the expected state")
 
-    def _note(self, key: str, generation: Generation | None) -> None:
-        self._upper.put(_BEFORE + key, [json.dumps(_state(generation)).encode()], expected=ANY)
+    def _note(self, key: str, *states: str) -> Generation:
+        """Note the states, or contents, in which the store's object is nobody else's change."""
+        data = json.dumps(states).encode()
+        return self._upper.put(_BEFORE + key, [data], expected=ANY).generation
 
-    def _before(self, key: str) -> str:
+    def _before(self, key: str) -> Collection[str]:
         found = self._upper.get(_BEFORE + key, limit=_LONGEST_STATE)
-        return "" if found is None else str(json.loads(bytes(found.data)))
+        try:
+            states = "" if found is None else json.loads(bytes(found.data))
+        except (ValueError, RecursionError):
+            return ()  # damaged: the contents decide
+        return states if isinstance(states, list) else [states]
 
     def _is_document(self, key: str) -> bool:
         return key.rpartition("/")[2] in self._documents
@@ -275,3 +286,7 @@ def _state(generation: Generation | None) -> str:
     if generation is None:
         return ""
     return hashlib.sha256(repr(generation).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _content(data: Data) -> str:
+    return "content " + hashlib.sha256(data).hexdigest()
