@@ -229,9 +229,7 @@ def test_a_change_during_a_commit_is_committed_later(tmp_path, kind):
         overlay.put("k", [b"new"], expected=ANY)
     else:
         overlay.delete("k", expected=ANY)
-    meanwhile = _Meanwhile(
-        upper, f"{kind}/k", lambda: overlay.put("k", [b"newer"], expected=ANY)
-    )
+    meanwhile = _Meanwhile(upper, f"{kind}/k", lambda: overlay.put("k", [b"newer"], expected=ANY))
     OverlayStore(inner, meanwhile, "s").commit(100)
     assert overlay.commit(100).kept == {}
     assert bytes(inner.get("k", limit=9).data) == b"newer"

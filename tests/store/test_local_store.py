@@ -81,10 +81,31 @@ def test_links_out_of_the_store_are_followed_on_request(root):
     store.close()
 
 
-def test_a_dangling_link_is_missing_and_a_looping_one_is_an_error(store):
-    assert store.get("dangling", limit=1) is None
+@pytest.mark.parametrize("follow", [False, True])
+def test_an_object_that_a_link_says_is_elsewhere_is_an_error(root, follow):
+    """As git-annex has them before their contents are fetched: not the fill value."""
+    (root / "dir/annex").symlink_to("../../.git/annex/objects/a")
+    (root / "gone").symlink_to(root.parent / "gone")
+    store = LocalStore(root, follow_symlinks=follow)
+    for key in ("dangling", "dangling/0", "gone/0/0", "dir/annex", "in/annex"):
+        for ask in (
+            lambda key: store.get(key, limit=1),
+            store.info,
+            lambda key: store.get_ranges(key, [ByteRange(0, 1)]),
+            lambda key: _raised(next(iter(store.get_many([key, "x"], limit=100)))),
+        ):
+            with pytest.raises(StoreError, match="a symbolic link on its path has no target"):
+                ask(key)
+    for key in ("in/nothing", "dir/deep/0", "x/0", "none/0", "in/x/0"):
+        assert store.get(key, limit=1) is None
     with pytest.raises(StoreError):
         store.get("loop", limit=1)
+    store.close()
+
+
+def _raised(found):
+    if isinstance(found, StoreError):
+        raise found
 
 
 def test_links_are_listed_as_what_they_lead_to(store):

@@ -29,6 +29,7 @@ def root(tmp_path):
     (root / "a/c/5").symlink_to("/etc/hostname")
     (root / "a/c/6").symlink_to("3")
     (root / "a/d/8").symlink_to("7")
+    (root / "a/c/7").symlink_to("nowhere")
     let_rest(root)
     return root
 
@@ -49,7 +50,7 @@ def _may_have(store: LocalStore, key: str) -> bool:
 
 def test_what_is_there_or_is_an_error_and_nothing_else(store):
     expected = [key for key in KEYS if _may_have(store, key)]
-    assert expected == ["a/c/3", "a/c/4", "a/c/5", "a/c/6", "a/d/7/0", "a/d/8/0", "5"]
+    assert expected == ["a/c/3", "a/c/4", "a/c/5", "a/c/6", "a/c/7", "a/d/7/0", "a/d/8/0", "5"]
     assert may_exist(store, KEYS) == expected
 
 

@@ -15,11 +15,13 @@ import os
 import stat
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 
 from zarrfs.errors import StoreAccessDenied
 
 _OPENAT2 = 437  # the same number on every architecture except alpha
 _RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
 _RACES = 16
 _ACL = "system.posix_acl_access"
@@ -52,7 +54,9 @@ def _how(flags: int) -> _OpenHow:
     return _OpenHow(flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
 
 
+_NO_LINKS = 0
 _HOWS = {flags: _how(flags) for flags in (READ, INSPECT, DIRECTORY)}
+_HOWS[_NO_LINKS] = _OpenHow(INSPECT, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
 _HOW_POINTERS = {flags: ctypes.addressof(how) for flags, how in _HOWS.items()}
 _HOW_SIZE = ctypes.sizeof(_OpenHow)
 
@@ -122,6 +126,30 @@ def open_beneath(root_fd: int, path: bytes, flags: int) -> int:
     except OSError:
         # A slow way for rare cases: an absolute link, a link loop, a socket.
         return open_checked(root_fd, path, flags)
+
+
+def leads_nowhere(root_fd: int, path: bytes) -> bool:
+    """Whether a file is missing because a symlink on its path has no target.
+
+    Such an object is somewhere else, as with git-annex before ``git annex get``.
+    """
+    try:
+        # Mostly there is no link, which one call says.
+        os.close(_openat2(root_fd, path, _NO_LINKS))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass
+    parts = path.split(b"/")
+    for count in range(1, len(parts) + 1):
+        at = b"/".join(parts[:count])
+        try:
+            os.stat(at, dir_fd=root_fd)
+        except OSError:
+            with suppress(OSError):
+                return stat.S_ISLNK(os.lstat(at, dir_fd=root_fd).st_mode)
+            break
+    return False
 
 
 def open_for_others(opener: Open) -> Open:

@@ -16,6 +16,7 @@ from zarrfs.store.local.beneath import (
     LeavesRoot,
     Open,
     all_readers_may_read,
+    leads_nowhere,
     open_anywhere,
     open_beneath,
     open_checked,
@@ -30,6 +31,7 @@ _PATH_MAX = 4095
 
 
 _LEADS_OUT = "is a symbolic link that leads out of the store; -o follow_symlinks follows it"
+_LEADS_NOWHERE = "is missing: a symbolic link on its path has no target"
 _NOT_FOR_ALL = "may not be read by all who may enter its directory in the mount"
 
 
@@ -99,9 +101,12 @@ class LocalRoot:
                 return self._opener(self._fd, path, flags)
             except (FileNotFoundError, NotADirectoryError):
                 if not self.reopen_if_deleted(key):
-                    return None
+                    raise
                 return self._opener(self._fd, path, flags)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError) as error:
+            # A value that is not there reads as the fill value; one that is elsewhere must not.
+            if leads_nowhere(self._fd, path):
+                raise StoreError(key, _LEADS_NOWHERE) from error
             return None
         except LeavesRoot as error:
             raise StoreError(key, _LEADS_OUT) from error
