@@ -131,6 +131,18 @@ def test_the_bits_of_a_fill_value_stay(tmp_path):
         zarrfs.copy(tmp_path / "a", tmp_path / "c", zarr_format=2)
 
 
+def test_an_array_without_a_fill_value_gets_none_in_zarr_2(tmp_path):
+    """GDAL writes null in Zarr 3, where other programs demand a number."""
+    write(tmp_path / "a.zarr", numbers((4, 6)))
+    document = tmp_path / "a.zarr/zarr.json"
+    document.write_text(json.dumps(json.loads(document.read_text()) | {"fill_value": None}))
+    for version, fill in ((2, None), (3, 0)):
+        zarrfs.copy(tmp_path / "a.zarr", tmp_path / f"{version}.zarr", zarr_format=version)
+        name = ".zarray" if version == 2 else "zarr.json"
+        made = json.loads((tmp_path / f"{version}.zarr" / name).read_text())
+        assert made["fill_value"] == fill
+
+
 def test_fill_values_are_not_stored(tmp_path):
     values = np.zeros((64, 64), "u1")
     values[3, 3] = 1

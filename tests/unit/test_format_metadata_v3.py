@@ -80,6 +80,7 @@ class TestLeniency:
         array = parse(data_type=data_type, fill_value=None, codecs=codecs)
         assert array.layout.fill == bytes(array.layout.data_type.item_size)
         assert not array.has_fill
+        assert array.summary["fill_value"] is None
         assert parse().has_fill
 
     @pytest.mark.parametrize(("data_type", "fill"), [

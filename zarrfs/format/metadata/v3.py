@@ -108,9 +108,10 @@ def _group(
 
 def _array(value: Mapping[str, Any], attributes: Mapping[str, Any], document: str) -> ArrayMetadata:
     members = ordinary.array_members(value) or _strict().array_members(value, document)
+    has_fill = value.get("fill_value") is not None
     summary = {
         "data_type": members.data_type,
-        "fill_value": members.fill_value,
+        "fill_value": members.fill_value if has_fill else None,
         "codecs": members.codecs,
         "chunk_grid": members.chunk_grid,
         "chunk_key_encoding": members.chunk_key_encoding,
@@ -134,7 +135,7 @@ def _array(value: Mapping[str, Any], attributes: Mapping[str, Any], document: st
         dimension_names=members.dimension_names,
         attributes=attributes,
         summary=summary,
-        has_fill=value.get("fill_value") is not None,
+        has_fill=has_fill,
     )
 
 
