@@ -116,6 +116,31 @@ def test_a_rotated_raster_has_no_place_where_it_would_lose_the_rotation(mounted,
     assert "geoTransform" not in gdal(mount / "array.bin")
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("step", [10, -10])
+def test_gdal_finds_rows_where_the_names_of_coordinates_say_them(
+    step, zarr_format, mounted, tmp_path
+):
+    need_module("xarray")
+    import xarray
+
+    rows = 100.0 + step * np.arange(4)
+    data = np.arange(20.0).reshape(4, 5)
+    xarray.Dataset(
+        {"v": (("y", "x"), data)}, {"y": rows, "x": ("x", 10 * np.arange(5), {"units": "m"})}
+    ).to_zarr(tmp_path / "g.zarr", zarr_format=zarr_format, consolidated=False)
+    mount = mounted(tmp_path / "g.zarr", "views=all")
+    for path in ("v/array.vrt", "v/array.nc", "group.h5"):
+        lines = run("gdal_translate", "-q", "-of", "XYZ", _of_v(mount / path), "/vsistdout/")
+        found = sorted(map(tuple, np.loadtxt(lines.decode().splitlines())))
+        places = [(x, y) for y in rows for x in 10 * np.arange(5)]
+        assert found == sorted((x, y, v) for (x, y), v in zip(places, data.flat, strict=True)), path
+
+
+def _of_v(path: Path) -> object:
+    return path if path.suffix == ".vrt" else f'NETCDF:"{path}":v'
+
+
 # --- missing values and packed numbers --------------------------------------------
 
 

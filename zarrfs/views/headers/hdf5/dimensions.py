@@ -7,12 +7,13 @@ name of that axis, contains the coordinates of that dimension.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zarrfs.views.facts.coordinates import said_role
 from zarrfs.views.facts.crs import kind_of
-from zarrfs.views.facts.facts import Axis, Coordinates
+from zarrfs.views.facts.facts import Axis, Coordinates, role_of
 from zarrfs.views.facts.gather import gather
 from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
@@ -134,12 +135,13 @@ def _scale(name: str, dimension: Dimension) -> Dataset:
     """The dimension scale of an axis, with or without coordinates."""
     length, regular = dimension.length, dimension.coordinates
     if isinstance(regular, Coordinates):
-        return _said_scale(name, regular)
+        return _said_scale(name, regular, dimension.name)
     if regular is None:
         kind = number_type(np.dtype(">f4"))
         return Dataset(name, kind, (length,), 4 * length, scale=True, absent=True)
     values = regular.first + regular.step * np.arange(length, dtype=np.float64)
     said = {"standard_name": regular.standard_name, "units": regular.unit}
+    said |= axis_attribute(dimension.name, said)
     return Dataset(
         name,
         number_type(values.dtype),
@@ -151,9 +153,25 @@ def _scale(name: str, dimension: Dimension) -> Dataset:
     )
 
 
-def _said_scale(name: str, said: Coordinates) -> Dataset:
-    """The array of the source that has the coordinates."""
+def axis_attribute(name: str, attributes: Mapping[str, Any]) -> Mapping[str, str]:
+    """CF's ``axis`` for coordinates along y or x, where only their name says that they are.
+
+    Without it GDAL takes the file for upside down, and for one without a place. It knows ``lat``.
+    """
+    role, unit = role_of(name), attributes.get("units")
+    said = said_role(attributes, unit if isinstance(unit, str) else "")
+    if role not in ("y", "x") or said or name.lower().startswith(("lat", "lon")):
+        return {}
+    return {"axis": role.upper()}
+
+
+def _said_scale(name: str, said: Coordinates, axis: str) -> Dataset:
+    """The array of the source that has the coordinates.
+
+    axis : the name of the axis.
+    """
     metadata = said.metadata
+    attributes = {**metadata.attributes, **axis_attribute(axis, metadata.attributes)}
     array = Described(metadata.layout.data_type, (), facts=gather(metadata))
     # netCDF has no float16.
     kind = np.dtype("f4") if said.values.dtype == np.float16 else said.values.dtype
@@ -165,7 +183,7 @@ def _said_scale(name: str, said: Coordinates) -> Dataset:
         values.shape,
         values.nbytes,
         None if missing is None else np.array(missing).astype(values.dtype).tobytes(),
-        typed_attributes(metadata.attributes, array),
+        typed_attributes(attributes, array),
         scale=True,
         values=values.tobytes(),
     )

@@ -14,7 +14,7 @@ from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
-from zarrfs.views.headers.hdf5.dimensions import Dimensions
+from zarrfs.views.headers.hdf5.dimensions import Dimensions, axis_attribute
 from zarrfs.views.headers.hdf5.file import Dataset, Group, Made, make_file
 from zarrfs.views.headers.hdf5.messages import MARKS, number_type
 
@@ -63,7 +63,10 @@ def dataset_of(
     # A fill value marks missing values for GDAL, so the file has no other one.
     missing = array.no_data
     fill = None if missing is None else np.array(missing).astype(dtype).tobytes()
-    attributes = typed_attributes(array.attributes, array)
+    said = array.attributes
+    if dimensions == [name]:
+        said = {**said, **axis_attribute(name, said)}
+    attributes = typed_attributes(said, array)
     kind = array.data_type.dtype.newbyteorder(dtype.byteorder)
     if netcdf and kind.kind == "b":
         kind = np.dtype("i1")
