@@ -5,7 +5,6 @@ https://codes.ecmwf.int/grib/format/
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
@@ -15,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from zarrfs.errors import reason_of
-from zarrfs.store.foreign.found import Found
+from zarrfs.store.foreign.found import Found, inlined
 
 _MOST_FIELDS = 100_000
 # Fields that share a message have no bytes of their own, and are kept with the references.
@@ -195,7 +194,7 @@ class _Translation:
         message = self._cfmessage.CfMessage(handle)  # which releases it
         where: Any = [self._path, place.start, place.length]
         if own is not None:
-            where = "base64:" + base64.b64encode(own).decode()
+            where = inlined(own)
         name = message["cfVarName"]
         name = message["shortName"] if name in ("undef", "unknown") else name
         shape, dimensions = self._shape(message, self._eccodes.codes_get_size(handle, "values"))
@@ -286,8 +285,8 @@ class _Translation:
             ]
             self._grids[grid] = values[0], values[1]
         for name, axis, attributes in zip(names, self._grids[grid], about, strict=True):
-            inlined = _inlined(np.ascontiguousarray(axis))
-            self._array(f"{at}/{name}", axis.shape, [name], axis.dtype, inlined, attributes)
+            data = _inlined(np.ascontiguousarray(axis))
+            self._array(f"{at}/{name}", axis.shape, [name], axis.dtype, data, attributes)
         return names
 
     @staticmethod
@@ -360,4 +359,4 @@ def _number(message: Any, key: str, default: int = -1) -> int:
 
 def _inlined(array: np.ndarray[Any, Any]) -> str:
     little = array.astype(array.dtype.newbyteorder("<"))
-    return "base64:" + base64.b64encode(little.tobytes()).decode()
+    return inlined(little.tobytes())

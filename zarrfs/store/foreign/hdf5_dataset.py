@@ -6,17 +6,16 @@ which HDF5 itself reads when they are wanted; see `hdf5_boxes`.
 
 from __future__ import annotations
 
-import base64
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zarrfs.store.foreign import hdf5_boxes
+from zarrfs.store.foreign.found import Shape, array_document, chunk_key, cut, inlined, pieces
 from zarrfs.store.foreign.hdf5_types import (
     NotServedError,
     attributes,
@@ -27,12 +26,8 @@ from zarrfs.store.foreign.hdf5_types import (
     packed,
 )
 
-Shape = tuple[int, ...]
 Names = dict[tuple[int, int], str]
 
-# A dataset that is stored as one piece is cut into chunks of at most so many bytes.
-_ONE_CHUNK = 16 << 20
-_CHUNK = 4 << 20
 # Elements of text in a chunk, and in a dataset that is read at once.
 _TEXTS = 4096
 _INLINED = 4096
@@ -102,58 +97,52 @@ def translate(dataset: Any, path: str, room: int, scales: Names) -> Translated:
     filters = [Filter(one[0], one[2]) for one in map(plist.get_filter, range(plist.get_nfilters()))]
     chunked = layout == h5py.h5d.CHUNKED
     chunks = dataset.chunks + inner if chunked else None
-    document: dict[str, Any] = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(shape),
-        "data_type": "string" if text else data_type(base),
-        "attributes": attributes(dataset),
-    }
-    if names := _dimension_names(dataset, len(shape), scales):
-        document["dimension_names"] = names
+    kind, about = "string" if text else data_type(base), attributes(dataset)
+    names = _dimension_names(dataset, len(shape), scales)
     codecs = None
-    found: list[tuple[Shape, int, int]] | None = None
+    lengths: Sequence[Any] = chunks or ()
+    found: dict[Shape, list[Any]] | None = None
     plain = layout in (h5py.h5d.CHUNKED, h5py.h5d.CONTIGUOUS) and not plist.get_external_count()
     same = not text and _is_same(h5py, base, dtype, stored)
     if chunks and not text:
-        found = _stored(dataset, stored, filters, chunks, room)
+        found = _stored(path, dataset, stored, filters, chunks, room)
     if plain and same:
         codecs = _codecs(filters)
         if codecs is not None and not chunks:
-            found = _pieces(dataset, base)
+            lengths, found = _pieces(path, dataset, shape, base.itemsize)
     in_order = base.names is None or base == packed(base)
     # h5py has no function for the fill value of arrays.
     filled = inner and plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
     by_reference = found is not None and codecs is not None and in_order and not filled
     if chunks is None:
         chunks = (min(shape[0], _TEXTS), *(1,) * (len(shape) - 1)) if text and shape else None
-        chunks = chunks or _rows(shape, base.itemsize)
-    chunks = tuple(max(1, length) for length in chunks)
-    document["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
-    document["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "/"}}
-    document["fill_value"] = "" if text else _fill(h5py, plist, base, inner)
+        chunks = chunks or cut(shape, base.itemsize)
+    chunks = [max(1, length) for length in chunks]
     endian = "big" if by_reference and base.byteorder == ">" else "little"
     to_bytes = {"name": "bytes", "configuration": {"endian": endian}}
-    document["codecs"] = [{"name": "vlen-utf8"}] if text else [to_bytes]
-    box = {
-        "dataset": hdf5_boxes.encoded(dataset.name),
-        "shape": list(shape),
-        "chunks": list(chunks),
-        "axes": len(dataset.shape),
-        "dtype": None if text else hdf5_boxes.described(packed(base)),
-        "item": 0 if text else packed(base).itemsize,
-    }
-    if not by_reference:
+    document = array_document(
+        shape,
+        kind,
+        lengths if by_reference and 0 not in shape else chunks,
+        [{"name": "vlen-utf8"}] if text else [to_bytes],
+        "" if text else _fill(h5py, plist, base, inner),
+        about,
+    )
+    if names:
+        document["dimension_names"] = names
+    if found is None or codecs is None or not by_reference:
         _check_filters(h5py, filters)
+        box = {
+            "dataset": hdf5_boxes.encoded(dataset.name),
+            "shape": list(shape),
+            "chunks": chunks,
+            "axes": len(dataset.shape),
+            "dtype": None if text else hdf5_boxes.described(packed(base)),
+            "item": 0 if text else packed(base).itemsize,
+        }
         return Translated(document, *_inlined(dataset, box, layout == h5py.h5d.COMPACT))
-    assert found is not None
-    assert codecs is not None
     document["codecs"] += codecs
-    references = {_key(index): [path, at, size] for index, at, size in found}
-    counts = math.prod(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
-    # The last piece of a contiguous dataset may be shorter than a chunk.
-    rest = not chunked and found and len(found) < counts
-    return Translated(document, references, box if rest else None)
+    return Translated(document, {chunk_key(index): place for index, place in found.items()}, None)
 
 
 def _type(dataset: Any) -> np.dtype[Any]:
@@ -172,10 +161,6 @@ def _check_filters(h5py: Any, filters: list[Filter]) -> None:
             raise NotServedError(f"it needs the HDF5 filter {one.code} ({name}), {where}")
 
 
-def _key(index: Shape) -> str:
-    return "/".join(("c", *map(str, index)))
-
-
 def _inlined(
     dataset: Any, box: dict[str, Any], compact: bool
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -183,7 +168,6 @@ def _inlined(
     counts = [-(-n // c) for n, c in zip(box["shape"], box["chunks"], strict=True)]
     if not compact and (math.prod(box["shape"]) > _INLINED or math.prod(counts) != 1):
         return {}, box
-    key = _key((0,) * len(counts))
     if (
         box["dtype"] is not None
         and math.prod(box["shape"]) * dataset.dtype.itemsize > 64 * _INLINED
@@ -199,7 +183,7 @@ def _inlined(
         return {}, box  # the reader gets the reason
     if len(data) > 64 * _INLINED:
         return {}, box
-    return {key: "base64:" + base64.b64encode(data).decode()}, None
+    return {chunk_key((0,) * len(counts)): inlined(data)}, None
 
 
 def _is_same(h5py: Any, base: np.dtype[Any], dtype: np.dtype[Any], stored: Any) -> bool:
@@ -255,9 +239,9 @@ def _codecs(filters: list[Filter]) -> list[dict[str, Any]] | None:
 
 
 def _stored(
-    dataset: Any, stored: Any, filters: list[Filter], chunks: Shape, room: int
-) -> list[tuple[Shape, int, int]] | None:
-    """Index, place and size of each stored chunk; None if HDF5 has to read them.
+    path: str, dataset: Any, stored: Any, filters: list[Filter], chunks: Shape, room: int
+) -> dict[Shape, list[Any]] | None:
+    """References to the stored chunks by index; None if HDF5 has to read them.
 
     Raises NotServedError for a chunk of a wrong size, of which HDF5 would read bytes of other data.
     """
@@ -265,7 +249,7 @@ def _stored(
     nbytes = math.prod(lengths) * stored.get_size()
     more = (0,) * (len(chunks) - len(lengths))
     every = (1 << len(filters)) - 1
-    found: list[tuple[Shape, int, int]] = []
+    found: dict[Shape, list[Any]] = {}
     wrong: list[str] = []
 
     def add(info: Any) -> bool | None:
@@ -280,7 +264,7 @@ def _stored(
         # A writer may have HDF5 filter no chunks at the end, which no chunk says.
         unfiltered = bool(filters) and last and info.size == nbytes
         if not (info.filter_mask or unfiltered or info.byte_offset is None or len(found) >= room):
-            found.append((index + more, info.byte_offset, info.size))
+            found[index + more] = [path, info.byte_offset, info.size]
             return None
         by_hdf5.append(True)
         return None
@@ -295,39 +279,16 @@ def _stored(
     return None if by_hdf5 else found
 
 
-def _rows(shape: Shape, item: int) -> Shape:
-    """Chunks of a contiguous dataset that are contiguous in the file."""
-    if math.prod(shape) * item <= _ONE_CHUNK:
-        return shape
-    below = item
-    chunk = list(shape)
-    for axis in reversed(range(len(shape))):
-        if below * shape[axis] > _CHUNK:
-            most = max(1, _CHUNK // below)
-            # With a divisor no chunk is shorter than the others.
-            even = next((n for n in range(most, most // 8, -1) if not shape[axis] % n), most)
-            return (*(1,) * axis, even, *chunk[axis + 1 :])
-        below *= shape[axis]
-    return shape
-
-
-def _pieces(dataset: Any, base: np.dtype[Any]) -> list[tuple[Shape, int, int]]:
-    """Index, place and size of each whole chunk of a contiguous dataset."""
-    shape = dataset.shape + (dataset.dtype.subdtype or (None, ()))[1]
+def _pieces(
+    path: str, dataset: Any, shape: Shape, item: int
+) -> tuple[Sequence[Any], dict[Shape, list[Any]]]:
+    """As `found.pieces`, of a contiguous dataset; no reference if it was never written."""
     at, stored = dataset.id.get_offset(), dataset.id.get_storage_size()
     if at is None or not stored or 0 in shape:
-        return []
-    chunk = _rows(shape, base.itemsize)
-    size = math.prod(chunk) * base.itemsize
-    if stored < math.prod(shape) * base.itemsize:
+        return cut(shape, item), {}
+    if stored < math.prod(shape) * item:
         raise NotServedError(f"only {stored} bytes of it are stored")
-    found = []
-    for index in product(*(range(n // c) for n, c in zip(shape, chunk, strict=True))):
-        start = 0
-        for i, c, n in zip(index, chunk, shape, strict=True):
-            start = start * n + i * c
-        found.append((index, at + start * base.itemsize, size))
-    return found
+    return pieces(path, shape, item, at)
 
 
 def address(thing: Any) -> tuple[int, int]:

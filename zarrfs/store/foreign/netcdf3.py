@@ -5,18 +5,21 @@ https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html
 
 from __future__ import annotations
 
-import base64
 import math
 import os
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from zarrfs.store.foreign.found import Found
-
-Shape = tuple[int, ...]
+from zarrfs.store.foreign.found import (
+    Found,
+    Shape,
+    array_document,
+    chunk_key,
+    inlined,
+    pieces,
+)
 
 _TYPES = {
     1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8",
@@ -24,7 +27,6 @@ _TYPES = {
 }  # fmt: skip
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 _INLINED = 64 << 10
-_ONE_CHUNK, _CHUNK = 16 << 20, 4 << 20
 _MOST_REFERENCES = 1_000_000
 
 
@@ -133,7 +135,8 @@ class _Translation:
         header.far = 4 if version == 1 else 8
         records = header.count()
         dimensions = [(header.name(), header.count()) for _ in header.items(_DIMENSIONS)]
-        self._found.document("", _node("group", header.attributes()))
+        root = {"zarr_format": 3, "node_type": "group", "attributes": header.attributes()}
+        self._found.document("", root)
         variables = [header.variable() for _ in header.items(_VARIABLES)]
         for variable in variables:
             if any(number >= len(dimensions) for number in variable.dimensions):
@@ -180,8 +183,7 @@ class _Translation:
         chunk: list[Any] = [max(1, length) for length in shape]
         if interleaved and nbytes <= _INLINED:
             parts = [self._read(variable.begin + i * step, size) for i in range(records)]
-            data = base64.b64encode(b"".join(parts)).decode()
-            refs = {(0,) * len(shape): f"base64:{data}"} if nbytes else {}
+            refs = {(0,) * len(shape): inlined(b"".join(parts))} if nbytes else {}
         elif interleaved:
             if records > _MOST_REFERENCES:
                 raise ValueError(f"it has more than {_MOST_REFERENCES} records")
@@ -190,50 +192,21 @@ class _Translation:
             for i in range(records if size else 0):
                 refs[(i, *more)] = [self._path, variable.begin + i * step, size]
         elif nbytes:
-            chunk, refs = self._pieces(shape, item, variable.begin)
-        grid: dict[str, Any] = {"name": "regular", "configuration": {"chunk_shape": chunk}}
-        if not all(isinstance(length, int) for length in chunk):
-            shapes = {"kind": "inline", "chunk_shapes": chunk}
-            grid = {"name": "rectilinear", "configuration": shapes}
+            chunk, refs = pieces(self._path, shape, item, variable.begin)
+        is_text = variable.dtype.kind == "S"
         text = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 1}}
-        document = _node("array", variable.attributes) | {
-            "shape": list(shape),
-            "data_type": text if variable.dtype.kind == "S" else variable.dtype.name,
-            "chunk_grid": grid,
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": "" if variable.dtype.kind == "S" else 0,
-            "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}],
-            "dimension_names": [dimensions[i][0] for i in variable.dimensions],
-        }
+        document = array_document(
+            shape,
+            text if is_text else variable.dtype.name,
+            chunk,
+            [{"name": "bytes", "configuration": {"endian": "big"}}],
+            "" if is_text else 0,
+            variable.attributes,
+        )
+        document["dimension_names"] = [dimensions[i][0] for i in variable.dimensions]
         self._found.document(at, document)
         for index, place in refs.items():
-            self._found.refs["/".join((at, "c", *map(str, index)))] = place
-
-    def _pieces(self, shape: Shape, item: int, begin: int) -> tuple[list[Any], dict[Shape, Any]]:
-        """The chunks of what lies in one piece, and references to them."""
-        nbytes = math.prod(shape) * item
-        if nbytes <= _ONE_CHUNK:
-            return list(shape), {(0,) * len(shape): [self._path, begin, nbytes]}
-        axis, below = len(shape) - 1, item
-        while below * shape[axis] <= _CHUNK:
-            below *= shape[axis]
-            axis -= 1
-        rows = max(1, _CHUNK // below)
-        whole, rest = divmod(shape[axis], rows)
-        chunk: list[Any] = [1] * axis + [
-            [[rows, whole], rest] if rest else rows,
-            *shape[axis + 1 :],
-        ]
-        refs: dict[Shape, Any] = {}
-        more = (0,) * (len(shape) - axis - 1)
-        for number, outer in enumerate(product(*map(range, shape[:axis]))):
-            for i in range(whole + bool(rest)):
-                start = number * shape[axis] + i * rows
-                count = min(rows, shape[axis] - i * rows)
-                refs[(*outer, i, *more)] = [self._path, begin + start * below, count * below]
-                if len(refs) > _MOST_REFERENCES:
-                    raise ValueError(f"it has more than {_MOST_REFERENCES} pieces")
-        return chunk, refs
+            self._found.refs[f"{at}/{chunk_key(index)}"] = place
 
     def _read(self, at: int, size: int) -> bytes:
         return os.pread(self._file.fileno(), size, at)
@@ -241,7 +214,3 @@ class _Translation:
 
 def _row(variable: Variable, dimensions: list[tuple[str, int]]) -> Shape:
     return tuple(dimensions[number][1] for number in variable.dimensions[1:])
-
-
-def _node(kind: str, attributes: dict[str, Any]) -> dict[str, Any]:
-    return {"zarr_format": 3, "node_type": kind, "attributes": attributes}

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from zarrfs.errors import reason_of
-from zarrfs.store.foreign.found import Found
+from zarrfs.store.foreign.found import Found, Refs, array_document, chunk_key
 from zarrfs.store.foreign.hdf5_types import fill_value
-
-Refs = dict[str, Any]
 
 _NO_DATA = 42113
 """The tag of GDAL with the value that marks missing elements."""
@@ -189,28 +187,22 @@ def _strips(series: Any, missing: float | None) -> Refs:
     chunk_shapes = [1] * len(leading) + [[[rows, length // rows], length % rows]]
     endian = {"name": "bytes", "configuration": {"endian": _ENDIAN[series.parent.byteorder]}}
     chunk_shapes += list(page.shape[1:])
-    document = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(series.shape),
-        "data_type": page.dtype.name,
-        "chunk_grid": {
-            "name": "rectilinear",
-            "configuration": {"kind": "inline", "chunk_shapes": chunk_shapes},
-        },
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": fill_value(np.array(page.nodata, page.dtype)),
-        "codecs": [endian, *_CODECS[compression]],
-        "dimension_names": list(series.axes),
-        "attributes": {} if missing is None else {"_FillValue": missing},
-    }
+    document = array_document(
+        series.shape,
+        page.dtype.name,
+        chunk_shapes,
+        [endian, *_CODECS[compression]],
+        fill_value(np.array(page.nodata, page.dtype)),
+        {} if missing is None else {"_FillValue": missing},
+    )
+    document["dimension_names"] = list(series.axes)
     refs: Refs = {"zarr.json": json.dumps(document)}
     strips = -(-length // rows)
     for index, one in zip(product(*map(range, leading)), series.pages, strict=True):
         places = zip(range(strips), one.dataoffsets, one.databytecounts, strict=True)
         for strip, offset, size in places:
-            key = "/".join(map(str, ("c", *index, strip, *(0 for _ in page.shape[1:]))))
             if size:
+                key = chunk_key((*index, strip, *(0 for _ in page.shape[1:])))
                 refs[key] = ["", offset, size]
     return refs
 

@@ -17,49 +17,13 @@ import resource
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from importlib import import_module
 
 from zarrfs.errors import reason_of
 from zarrfs.isolation.interpreter import end_with
 
 MISSING = 3
 _MEMORY = 4 << 30
-
-Refs = dict[str, Any]
-
-
-def _hdf5(path: str) -> Refs:
-    from zarrfs.store.foreign import hdf5  # noqa: PLC0415 - of the child process alone
-
-    return hdf5.references(path).all_refs()
-
-
-def _netcdf3(path: str) -> Refs:
-    from zarrfs.store.foreign import netcdf3  # noqa: PLC0415 - of the child process alone
-
-    return netcdf3.references(path).all_refs()
-
-
-def _grib(path: str) -> Refs:
-    from zarrfs.store.foreign import grib  # noqa: PLC0415 - of the child process alone
-
-    return grib.references(path).all_refs()
-
-
-def _tiff(path: str) -> Refs:
-    """One image as the root, several as ``0``, ``1``, …; a pyramid as a group of its levels."""
-    from zarrfs.store.foreign import tiff  # noqa: PLC0415 - of the child process alone
-
-    return tiff.references(path).all_refs()
-
-
-_TRANSLATORS: Mapping[str, Callable[[str], Refs]] = {
-    "hdf5": _hdf5,
-    "netcdf3": _netcdf3,
-    "grib": _grib,
-    "tiff": _tiff,
-}
 
 
 def main() -> int:
@@ -73,7 +37,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     warnings.simplefilter("ignore")
     try:
-        refs = _TRANSLATORS[kind](path)
+        # KIND is the name of a module beside this one, which only this process imports.
+        refs = import_module(f"zarrfs.store.foreign.{kind}").references(path).all_refs()
     except ImportError as error:
         sys.stderr.write(f"{error}\n")
         return MISSING
