@@ -5,12 +5,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import run_zarrfs
 from zarrfs.fuse.mount_table import topmost
 
 
@@ -30,14 +30,7 @@ def refuse(mount_point):
 
     def check(*arguments, says: str, status: int = 1, foreground: bool = False) -> None:
         for option in ((), ("-f",)) if foreground else ((),):
-            done = subprocess.run(
-                [sys.executable, "-m", "zarrfs", "mount", *option, *map(str, arguments)],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
+            done = run_zarrfs("mount", *option, *arguments)
             assert re.fullmatch(f"zarrfs: {says}\n", done.stderr), done
             assert (done.returncode, done.stdout) == (status, "")
             assert topmost(str(mount_point)) is None
@@ -45,22 +38,12 @@ def refuse(mount_point):
     return check
 
 
-def test_mount_point_does_not_exist(refuse, source, mount_point):
+def test_mount_points_that_are_none(refuse, source, mount_point):
     mount_point.rmdir()
-    says = f"mount point {mount_point} does not exist"
-    refuse(source, mount_point, says=says, foreground=True)
-
-
-def test_mount_point_is_a_file(refuse, source, mount_point):
-    mount_point.rmdir()
+    refuse(source, mount_point, says=f"mount point {mount_point} does not exist", foreground=True)
     mount_point.write_text("")
-    refuse(source, mount_point, says=f"mount point {mount_point} is not a directory")
-
-
-def test_mount_point_is_below_a_file(refuse, source, tmp_path):
-    (tmp_path / "file").write_text("")
-    below = tmp_path / "file" / "mnt"
-    refuse(source, below, says=f"mount point {below} is not a directory")
+    for path in (mount_point, mount_point / "below"):
+        refuse(source, path, says=f"mount point {path} is not a directory")
 
 
 def test_mount_point_is_not_empty(refuse, mount_daemon, source, mount_point):
@@ -74,56 +57,33 @@ def test_mount_point_is_not_empty(refuse, mount_daemon, source, mount_point):
 
 def test_mounted_already(mount_daemon, source):
     daemon = mount_daemon(source)
-    done = subprocess.run(
-        [sys.executable, "-m", "zarrfs", "mount", source, daemon.path, "-o", "nonempty"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_zarrfs("mount", source, daemon.path, "-o", "nonempty")
     assert done.returncode == 1
     assert done.stderr == f"zarrfs: {daemon.path} is mounted already (it shows {source})\n"
     daemon.umount()
     assert topmost(str(daemon.path)) is None
 
 
-def test_source_does_not_exist(refuse, tmp_path, mount_point):
+def test_sources_that_are_none(refuse, tmp_path, mount_point):
     missing = tmp_path / "missing.zarr"
     refuse(missing, mount_point, says=rf".*{missing}.*", foreground=True)
-
-
-def test_source_is_not_zarr(refuse, tmp_path, mount_point):
-    plain = tmp_path / "plain"
-    plain.mkdir()
-    (plain / "file").write_text("hello")
-    refuse(plain, mount_point, says=".*[zZ]arr.*")
-
-
-def test_source_is_a_plain_file(refuse, tmp_path, mount_point):
-    plain = tmp_path / "plain"
-    plain.write_text("hello")
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "bad.zip").write_text("not a zip")
+    refuse(files, mount_point, says=".*[zZ]arr.*")
+    refuse(files / "bad.zip", mount_point, says=".*bad.zip.*")
+    plain = (files / "bad.zip").rename(files / "plain")
     refuse(plain, mount_point, says=f".*{plain}.*")
+    refuse("nosuch://host/a.zarr", mount_point, says=".*nosuch.*", status=2)
 
 
-def test_source_with_broken_metadata(refuse, source, mount_point):
-    (source / "zarr.json").write_text('{"zarr_format": 3,')
-    refuse(source, mount_point, says=".*zarr.json.*")
-
-
-def test_source_with_an_unknown_codec(refuse, source, mount_point):
+def test_metadata_that_cannot_be_served(refuse, source, mount_point):
     document = json.loads((source / "zarr.json").read_text())
     document["codecs"].append({"name": "frobnicate"})
     (source / "zarr.json").write_text(json.dumps(document))
     refuse(source, mount_point, says=".*frobnicate.*")
-
-
-def test_source_of_an_unknown_protocol(refuse, mount_point):
-    refuse("nosuch://host/a.zarr", mount_point, says=".*nosuch.*", status=2)
-
-
-def test_source_zip_that_is_none(refuse, tmp_path, mount_point):
-    (tmp_path / "bad.zip").write_text("not a zip")
-    refuse(tmp_path / "bad.zip", mount_point, says=".*bad.zip.*")
+    (source / "zarr.json").write_text('{"zarr_format": 3,')
+    refuse(source, mount_point, says=".*zarr.json.*")
 
 
 def test_source_zip_relative_to_the_working_directory(mount_daemon, source, tmp_path, monkeypatch):
@@ -145,19 +105,11 @@ def test_source_under_the_mount_point(refuse, tmp_path, source, mount_point):
     refuse(link, mount_point, "-o", "nonempty", says=says)
 
 
-def test_source_is_the_mount_point(refuse, source):
+def test_source_and_mount_point_in_each_other(refuse, source):
     refuse(source, source, "-o", "nonempty", says=".* lies under the mount point .*")
-
-
-def test_mount_point_inside_the_source(refuse, source):
     inside = source / "mnt"
     inside.mkdir()
     refuse(source, inside, says=f"mount point {inside} lies inside the source {source}")
-
-
-def test_unknown_option(refuse, source, mount_point):
-    says = re.escape("unknown option 'memroy'; did you mean memory?")
-    refuse(source, mount_point, "-o", "memroy=1G", says=says, status=2, foreground=True)
 
 
 def test_rw_of_a_source_that_cannot_be_written(refuse, source, mount_point, tmp_path):
@@ -179,40 +131,26 @@ def test_rw_of_a_read_only_file_system(refuse, source, mount_point, tmp_path):
         subprocess.run(["umount", bound], check=True, timeout=20)
 
 
-def test_log_file_that_cannot_be_written(refuse, source, mount_point, tmp_path):
+def test_wrong_usage(refuse, source, mount_point, tmp_path):
+    says = re.escape("unknown option 'memroy'; did you mean memory?")
+    refuse(source, mount_point, "-o", "memroy=1G", says=says, status=2, foreground=True)
     says = "option log_file: .*/none/log: No such file or directory"
     refuse(source, mount_point, "-o", f"log_file={tmp_path}/none/log", says=says, status=2)
-
-
-def test_missing_argument(refuse):
-    refuse(
-        says=r"Missing argument 'SOURCE… \[MOUNTPOINT\]'\. \(see zarrfs mount --help\)", status=2
-    )
-
-
-def test_secrets_stay_secret(refuse, mount_point):
+    missing = "Missing argument 'SOURCE… [MOUNTPOINT]'. (see zarrfs mount --help)"
+    refuse(says=re.escape(missing), status=2)
+    # Secrets stay secret.
     refuse("a", mount_point, "--storage-option", "hunter2", says="(?!.*hunter2).*", status=2)
 
 
-def umount(*arguments) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "zarrfs", "umount", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return done.returncode, done.stderr
-
-
 def test_umount_of_what_is_not_mounted(mount_point):
-    assert umount(mount_point) == (1, f"zarrfs: {mount_point} is not mounted\n")
-    assert umount(mount_point / "none") == (1, f"zarrfs: {mount_point}/none is not mounted\n")
-
-
-def test_umount_of_another_file_system():
     kind = topmost("/proc").type
-    assert umount("/proc") == (1, f"zarrfs: /proc is a mount of {kind}, not of zarrfs\n")
+    for path, says in (
+        (mount_point, f"{mount_point} is not mounted"),
+        (mount_point / "none", f"{mount_point}/none is not mounted"),
+        ("/proc", f"/proc is a mount of {kind}, not of zarrfs"),
+    ):
+        done = run_zarrfs("umount", path)
+        assert (done.returncode, done.stderr) == (1, f"zarrfs: {says}\n")
     assert os.path.exists("/proc/self")
 
 
