@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import zarr
 from numcodecs import Zstd
-from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
+from zarr.codecs import BloscCodec
 
 from zarrfs.daemon import workers
 from zarrfs.daemon.options.options import MountOptions
@@ -290,22 +290,6 @@ def change_fill_value(array: Path) -> None:
     document.write_text(json.dumps(json.loads(document.read_bytes()) | {"fill_value": 7}))
 
 
-def test_what_is_written_is_read_back(mount_daemon, tmp_path):
-    data = write(tmp_path / "a.zarr")
-    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
-    new = data[::-1].copy()
-    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
-        file.write(new[:10].tobytes())
-        file.seek(0)
-        assert file.readall() == np.concatenate((new[:10], data[10:])).tobytes()
-        file.seek(0)
-        file.write(new.tobytes())
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        file.seek(0)
-        assert file.readall() == new.tobytes()
-
-
 def test_a_bad_chunk_is_an_error_of_its_own(mount_daemon, tmp_path):
     data = write(tmp_path / "a.zarr")
     bad = tmp_path / "a.zarr" / "c" / "3" / "2" / "1"
@@ -467,76 +451,6 @@ def test_what_killed_workers_left_behind_is_removed(mount_daemon, tmp_path):
         live.discard()
         other.close()
     assert left_behind(source) == []
-
-
-def jobs_of(pid: int) -> int:
-    """How often a process has waited, which an idle worker does once for each job at least."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
-
-
-@pytest.mark.parametrize(
-    ("settings", "options"),
-    [
-        ({"shards": SHARDS}, "workers=2"),
-        ({"chunks": (7, 33, 100), "shards": (35, 66, 100)}, "workers=2,order=F"),
-        ({"chunks": (8, 16, 20), "shards": SHARDS}, "workers=2,byteorder=big"),
-        (
-            {"shards": SHARDS, "compressors": [ZstdCodec(checksum=True), Crc32cCodec()]},
-            "workers=2",
-        ),
-        ({"shards": SHARDS, "compressors": GzipCodec()}, "workers=2,order=F"),
-    ],
-    ids=["plain", "overhanging", "small", "checksums", "gzip"],
-)
-def test_inner_chunks_are_encoded_exactly_beside_workers(mount_daemon, tmp_path, settings, options):
-    data = write(tmp_path / "a.zarr", repeats=2, **settings)
-    daemon = mount_daemon(tmp_path / "a.zarr", "rw", options)
-    # Some of it the fill value, and some that nothing makes shorter.
-    new = data[::-1] * np.uint16(23)
-    new[40:75, 30:100] = 0
-    written = new.T if "order=F" in options else new
-    overwrite(daemon.path / "array.bin", written.astype(">u2" if "big" in options else "<u2"))
-    assert loads(daemon.path)["errors"]["count"] == 0
-    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
-    daemon.umount()
-    assert daemon.wait() == 0
-
-
-@pytest.mark.parametrize("options", ["rw", "rw,store_fill"])
-def test_no_inner_chunks_of_fill_values_are_stored_unless_told(mount_daemon, tmp_path, options):
-    data = write(tmp_path / "a.zarr", shards=SHARDS)
-    daemon = mount_daemon(tmp_path / "a.zarr", options, "workers=2")
-    # Of the second layer of shards the first layer of inner chunks, and all of the first.
-    data[:48] = 0
-    overwrite(daemon.path / "array.bin", data, MIB // 8)
-    daemon.umount()
-    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], data)
-    told = "store_fill" in options
-    layers = {path.parent.parent.name for path in tmp_path.glob("a.zarr/c/*/*/*")}
-    assert layers == ({"0", "1", "2"} if told else {"1", "2"})
-    # A shard that lies in the array as a whole: 2 x 2 x 5 inner chunks.
-    shard = (tmp_path / "a.zarr" / "c" / "1" / "1" / "0").read_bytes()
-    index = np.frombuffer(shard[-(20 * 16 + 4) : -4], "<u8").reshape(2, 10, 2)
-    empty = (index == 2**64 - 1).all(axis=-1)
-    assert empty.all(axis=1).tolist() == [not told, False]
-    assert not empty[1].any()
-
-
-def test_shards_that_change_in_part_keep_the_rest(mount_daemon, tmp_path):
-    data = write(tmp_path / "a.zarr", repeats=2, shards=SHARDS)
-    daemon = mount_daemon(tmp_path / "a.zarr", "rw,workers=2")
-    # Whole inner chunks of some shards, parts of others, and what changes while it is stored.
-    new = data.copy()
-    new[5:100] = data[::-1][5:100]
-    plain = new.tobytes()
-    first, last = 5 * data[0].nbytes, 100 * data[0].nbytes
-    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
-        for offset in range(first, last, MIB // 4):
-            os.pwrite(file.fileno(), plain[offset : min(last, offset + MIB // 4)], offset)
-            os.pwrite(file.fileno(), plain[first : first + 7], first)
-        os.fsync(file.fileno())
-    assert np.array_equal(zarr.open_array(tmp_path / "a.zarr")[...], new)
 
 
 def test_what_a_worker_cannot_store_is_told_and_stays(mount_daemon, tmp_path):

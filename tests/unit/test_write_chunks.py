@@ -54,46 +54,6 @@ def known(*bits):
     return np.array(bits, bool)
 
 
-def test_a_chunk_is_whole_when_every_element_inside_the_array_is_new():
-    dirty = tile((2, 3), U1, (2, 2))
-    assert not dirty.whole
-    dirty.write((slice(0, 2), slice(0, 1)), bytes_of(1, 2).reshape(2, 1), U1)
-    dirty.write((slice(0, 2), slice(0, 1)), bytes_of(3, 4).reshape(2, 1), U1)
-    assert now(dirty) is None
-    dirty.write((slice(0, 2), slice(1, 2)), bytes_of(5, 6).reshape(2, 1), U1)
-    assert dirty.whole
-    assert now(dirty)[:, :2].tolist() == [[3, 5], [4, 6]]
-
-
-def test_old_elements_come_from_the_stored_chunk():
-    dirty = tile((4,), U1)
-    dirty.write((slice(1, 2),), bytes_of(9), U1)
-    assert over(dirty, bytes_of(1, 2, 3, 4)).tolist() == [1, 9, 3, 4]
-    assert now(dirty).tolist() == [1, 9, 3, 4]
-    assert not dirty.whole
-
-
-def test_the_bytes_of_an_element_may_come_one_by_one():
-    dirty = tile((2,), "<u4")
-    assert dirty.write_part((1,), bytes_of(1, 2, 0, 0), known(1, 1, 0, 0))
-    assert now(dirty) is None
-    assert over(dirty, np.array([7, 0xAABBCCDD], "<u4")).tolist() == [7, 0xAABB0201]
-    assert dirty.write_part((1,), bytes_of(0, 0, 3, 4), known(0, 0, 1, 1))
-    assert now(dirty).tolist() == [7, 0x04030201]
-    assert not dirty.parts
-    assert dirty.write_part((1,), bytes_of(5, 0, 0, 0), known(1, 0, 0, 0))
-    assert now(dirty).tolist() == [7, 0x04030205]
-    dirty.write((slice(0, 1),), np.array([8], "<u4"), np.dtype("<u4"))
-    assert dirty.whole
-
-
-def test_a_whole_element_replaces_its_parts():
-    dirty = tile((2,), U2)
-    assert dirty.write_part((0,), bytes_of(1, 0), known(1, 0))
-    dirty.write((slice(0, 1),), np.array([0xAABB], U2), U2)
-    assert over(dirty, np.array([1, 2], U2)).tolist() == [0xAABB, 2]
-
-
 def test_parts_are_limited():
     dirty = tile((1000,), U2)
     taken = [dirty.write_part((i,), bytes_of(1, 0), known(1, 0)) for i in range(1000)]
@@ -141,18 +101,6 @@ def test_chunks_of_a_tile_that_are_new_as_a_whole_are_told_from_others():
     assert places == {(0, 0): True, (0, 1): True, (1, 0): False, (1, 1): False}
 
 
-def test_what_is_being_stored_does_not_change():
-    """Neither where all of it is new, nor where a part is."""
-    for count in (4, 2):
-        dirty = tile((4,), U1)
-        dirty.write((slice(0, count),), np.arange(count, dtype=U1), U1)
-        copy = dirty.begin_store()
-        before = stored_over(copy, bytes_of(9, 9, 9, 9)).tobytes()
-        dirty.write((slice(0, 4),), bytes_of(7, 7, 7, 7), U1)
-        assert stored_over(copy, bytes_of(9, 9, 9, 9)).tobytes() == before
-        assert now(dirty).tolist() == [7, 7, 7, 7]
-
-
 def test_what_could_not_be_stored_may_still_be_read_by_the_store():
     """One that was given up reads on, whatever is written meanwhile."""
     dirty = tile((2,), U1)
@@ -162,17 +110,6 @@ def test_what_could_not_be_stored_may_still_be_read_by_the_store():
     dirty.write((slice(0, 1),), bytes_of(9), U1)
     assert copy.part((0,)).tolist() == [1, 2]
     assert dirty.begin_store().part((0,)).tolist() == [9, 2]
-
-
-def test_parts_that_come_while_it_is_stored_stay():
-    dirty = tile((2,), U2)
-    dirty.write_part((0,), bytes_of(1, 0), known(1, 0))
-    copy = dirty.begin_store()
-    dirty.write_part((1,), bytes_of(0, 2), known(0, 1))
-    assert stored_over(copy, np.array([0xAAAA, 0xBBBB], U2)).tolist() == [0xAA01, 0xBBBB]
-    assert not dirty.stored(copy)
-    assert list(dirty.parts) == [(1,)]
-    assert over(dirty, np.array([0xAA01, 0xBBBB], U2)).tolist() == [0xAA01, 0x02BB]
 
 
 @pytest.mark.parametrize("marked", [True, False], ids=["marks given", "no marks"])
@@ -187,27 +124,6 @@ def test_gathered_elements_win_over_few_older_ones(marked):
     assert np.shares_memory(changes.chunk, memory)
     assert (chunk[:32] == 9).all()
     assert chunk[40].tolist() == [40] * 4 + [8] * 12
-
-
-def test_gathered_elements_of_two_boxes_win_over_older_ones_in_both():
-    changes = tile((64, 16), U2)
-    for row in (2, 10, 31, 40):
-        changes.write((slice(row, row + 1), slice(2, 6)), np.full((1, 4), row, U2), U2)
-    memory = np.zeros((64, 16), U2)
-    boxes = [(slice(0, 10), slice(0, 16)), (slice(10, 11), slice(0, 4))]
-    for where in boxes:
-        memory[where] = 9
-    copy = changes.begin_store()
-    changes.write_boxes([(where, memory[where]) for where in boxes], U2, memory)
-    expected = np.full((64, 16), 8, U2)
-    for row in (31, 40):
-        expected[row, 2:6] = row
-    expected[:10] = expected[10, :4] = 9
-    expected[10, 4:6] = 10
-    assert (over(changes, np.full((64, 16), 8, U2)) == expected).all()
-    assert (stored_over(changes.copy(), np.full((64, 16), 8, U2)) == expected).all()
-    assert not changes.stored(copy)
-    assert changes.copy().marked.sum() == 10 * 16 + 4
 
 
 def test_elements_adopted_while_others_are_stored_stay_new():
@@ -502,15 +418,6 @@ def cheap(request, monkeypatch):
     """Patches that cost little beside the small tiles of these tests."""
     if "few" in request.node.name:
         monkeypatch.setattr(tile_changes, "_PATCH", 1)
-
-
-def test_few_changes_are_seen_over_what_is_stored():
-    base = np.broadcast_to(np.array(9, U2), (64, 16))
-    chunk = over(few(2, 5), base)
-    assert chunk[2].tolist() == [2] * 4 + [9] * 12
-    assert chunk[5].tolist() == [5] * 4 + [9] * 12
-    assert int((chunk != 9).sum()) == 8
-    assert np.array_equal(stored_over(few(2, 5).begin_store(), base), chunk)
 
 
 def test_few_changes_that_are_stored_are_forgotten_and_later_ones_are_not():

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.timeout(100)
 WIDTH = 8
 ROW = 2 * WIDTH
 FILL = 7
-HEADER = 128
 CODECS = {"chunks/0/0": {}, "shards/0/0": {"codecs": [sharding((2, WIDTH))]}}
 
 
@@ -42,44 +41,6 @@ def row(value: int) -> bytes:
 
 def rows(mount) -> list[list[int]]:
     return np.frombuffer(mount.read("array.bin"), "<i2").reshape(-1, WIDTH).tolist()
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_page_of_a_chunk_does_not_undo_new_rows(loop, mount, name, count):
-    """It has fill value in their place, and comes in after they were written."""
-    kernel = Kernel(mount)
-    chunk, flat = mount.edit(name), mount.edit("array.bin")
-    new = b"".join(row(20 + number) for number in range(count))
-
-    async def run() -> None:
-        await kernel.change(chunk.inode, chunk.opened.handle, 0, b"\5\0")
-        await kernel.write(flat.inode, flat.opened.handle, 2 * ROW, new)
-        await kernel.settled()
-
-    loop.run(run)
-    expected = [[1] * WIDTH, [2] * WIDTH, *([20 + number] * WIDTH for number in range(count))]
-    expected[0][0] = 5
-    assert rows(mount) == expected
-
-
-@pytest.mark.parametrize("path", ["array.bin", "array.npy"])
-def test_a_page_that_was_changed_comes_in_before_its_row_is_given_up(loop, mount, path):
-    """Later it would bring the row back."""
-    other = "array.npy" if path == "array.bin" else "array.bin"
-    kernel = Kernel(mount)
-    mapped, inode = mount.edit(other), mount.stat(path).inode
-    start, end = ((HEADER if name == "array.npy" else 0) for name in (other, path))
-
-    async def run() -> None:
-        for place in (0, ROW):
-            await kernel.change(mapped.inode, mapped.opened.handle, start + place, b"\5\0")
-        await mount.fs.set_size(inode, end + ROW)
-        await kernel.settled()
-
-    loop.run(run)
-    assert rows(mount) == [[5] + [1] * (WIDTH - 1)]
-    loop.run(mount.fs.set_size, inode, end + 2 * ROW)
-    assert rows(mount)[1] == [FILL] * WIDTH
 
 
 def test_a_page_that_is_read_while_rows_are_given_up_does_not_stay(loop, mount, name):

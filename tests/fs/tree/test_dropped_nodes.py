@@ -5,21 +5,16 @@ import json
 import time
 import tracemalloc
 import weakref
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import trio
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.fs.documents import array_document, group_document
 from tests.fs.memory_store import MemoryStore
-from tests.fs.writable import Writable
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import BudgetExceeded, EntryNotFound, StoreError
-from zarrfs.fs.nodes.nodes import Local
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -27,8 +22,6 @@ SHAPE, CHUNKS = (8,), (4,)
 SIZE = 16
 # Bytes of nodes that nobody uses, for a few arrays.
 FEW = 100_000
-# Arrays of one program in the test of all together.
-ARRAYS = 4
 
 
 def content(number: int) -> bytes:
@@ -345,111 +338,3 @@ class TestTogether:
 
         m.loop.run(all_of_them)
         assert len({id(place.node) for place in places}) == 1
-
-
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(["read", "write", "open", "close", "stat", "list", "forget", "fsync"]),
-        st.integers(0, ARRAYS - 1),
-        st.integers(0, SIZE - 2),
-        st.binary(min_size=1, max_size=4),
-    ),
-    max_size=25,
-)
-
-
-class _Program:
-    """Uses some arrays that no other program writes to, and knows what they hold."""
-
-    def __init__(self, m: Writable, number: int, expected: dict[int, bytearray]) -> None:
-        self.fs = m.fs
-        self.number = number
-        self.expected = expected
-        self.inodes: dict[int, int] = {}
-        self.known: set[int] = set()
-        self.looked_up: Counter[int] = Counter()
-        self.handles: dict[int, int] = {}
-
-    async def run(self, steps) -> None:
-        for what, which, offset, data in steps:
-            await getattr(self, what)(ARRAYS * self.number + which, offset, data)
-        for which in list(self.handles):
-            await self.close(which, 0, b"")
-        for which in self.expected:
-            if which // ARRAYS == self.number:
-                await self.read(which, 0, b"")
-
-    async def inode(self, which: int) -> int:
-        directory = (await self.fs.lookup(self.fs.root_inode, f"a{which}")).inode
-        inode = (await self.fs.lookup(directory, "array.bin")).inode
-        self.fs.forget(directory, 1)
-        self.known.add(which)
-        self.looked_up[which] += 1
-        assert self.inodes.setdefault(which, inode) == inode
-        return inode
-
-    async def handle(self, which: int) -> int:
-        if which not in self.handles:
-            inode = self.inodes[which] if which in self.known else await self.inode(which)
-            opened = await self.fs.open_file(inode, read=True, write=True)
-            self.handles[which] = opened.handle
-        return self.handles[which]
-
-    async def open(self, which, _offset, _data) -> None:
-        await self.handle(which)
-
-    async def close(self, which, _offset, _data) -> None:
-        if (handle := self.handles.pop(which, None)) is not None:
-            await self.fs.flush(handle)
-            await self.fs.release(handle)
-
-    async def fsync(self, which, _offset, _data) -> None:
-        await self.fs.fsync(await self.handle(which))
-
-    async def read(self, which, _offset, _data) -> None:
-        found = await self.fs.read(await self.handle(which), 0, SIZE)
-        assert bytes(found) == self.expected[which]
-
-    async def write(self, which, offset, data) -> None:
-        data = data[: SIZE - offset]
-        assert await self.fs.write(await self.handle(which), offset, data) == len(data)
-        self.expected[which][offset : offset + len(data)] = data
-
-    async def stat(self, which, _offset, _data) -> None:
-        inode = await self.inode(which)
-        assert (await self.fs.getattr(inode)).size == SIZE
-
-    async def list(self, _which, _offset, _data) -> None:
-        async for entry in self.fs.readdir(self.fs.root_inode, 0):
-            if entry.name.startswith("a"):
-                which = int(entry.name[1:])
-                base = self.inodes.get(which)
-                assert base is None or base - entry.attributes.inode == Local.FLAT
-
-    async def forget(self, which, _offset, _data) -> None:
-        if which not in self.handles and which in self.known:
-            self.known.remove(which)
-            inode = self.inodes[which]
-            self.fs.forget(inode, self.looked_up.pop(which))
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(steps, min_size=3, max_size=3))
-def test_programs_beside_each_other_find_what_they_wrote(loop, programs):
-    m = Writable(loop, WriteStore(many(3 * ARRAYS)), flush_delay=0.01)
-    m.fs._tree.nodes.most = FEW // 3
-    expected = {i: bytearray(content(i)) for i in range(3 * ARRAYS)}
-
-    async def run() -> None:
-        async with trio.open_nursery() as nursery:
-            for number, each in enumerate(programs):
-                nursery.start_soon(_Program(m, number, expected).run, each)
-
-    try:
-        loop.run(run)
-        assert m.fs.drain() == []
-        for i, wanted in expected.items():
-            stored = m.store.objects[f"a{i}/c/0"] + m.store.objects[f"a{i}/c/1"]
-            assert stored == wanted
-    finally:
-        m.close()
