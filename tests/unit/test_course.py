@@ -16,7 +16,8 @@ def _follow(course, indices):
     for index in indices:
         found += index in said
         said.discard(index)
-        after = list(course.follow(index, MOST))
+        course.follow(index)
+        after = list(course.ahead(MOST))
         assert len(after) <= MOST
         said.update(after)
         said.discard(index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -31,9 +31,12 @@ class FlatView:
         self.elements = elements
         self.item_size = elements.dtype.itemsize
         self.size = elements.count * self.item_size
-        self._contiguous = ContiguousChunks.plan(elements.window, self.item_size)
         self._changes = ElementChanges(elements)
         self._sequential = SequentialWrites.plan(elements, self._changes) if gathers else None
+
+    @cached_property
+    def _contiguous(self) -> ContiguousChunks | None:
+        return ContiguousChunks.plan(self.elements.window, self.item_size)
 
     def read_now(self, offset: int, size: int) -> Data | None:
         stop = min(offset + size, self.size)

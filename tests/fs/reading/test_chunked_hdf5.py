@@ -11,9 +11,9 @@ from tests.cli.in_process import in_process
 from tests.fs.documents import array_document
 from tests.fs.memory_store import MemoryStore
 from tests.images import noise
+from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import NotPermitted
 from zarrfs.store.local.local import LocalStore
-from zarrfs.views.elements.elements import Elements
 
 NAME = "array.chunked.h5"
 VIEWS = ("chunked.h5",)
@@ -95,8 +95,13 @@ def test_a_million_chunks(mount, tmp_path):
 
 def test_a_plane_is_decoded_ahead(mount, tmp_path, monkeypatch):
     begun = []
-    load_ahead = Elements.load_ahead
-    monkeypatch.setattr(Elements, "load_ahead", lambda box: (begun.append(box), load_ahead(box)))
+    load_ahead = CachedArray.load_ahead
+
+    def note(array, chunks):
+        begun.extend(chunks)
+        load_ahead(array, chunks)
+
+    monkeypatch.setattr(CachedArray, "load_ahead", note)
     data = noise((64, 8, 16), "u1").repeat(1024, 2)
     zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(8, 1, 8192), dtype="u1")[...] = data
     m = mount(tmp_path / "a", views=VIEWS)
@@ -108,6 +113,8 @@ def test_a_plane_is_decoded_ahead(mount, tmp_path, monkeypatch):
     assert stats.hits + stats.shared >= 58
     # Each box is begun once, although the reader comes nearer to it with each request.
     assert 58 <= len(begun) <= 64
+    # The kernel has what the reader has been given.
+    assert m.fs._tree.cache.chunks <= 1
 
 
 def test_writing(tmp_path, opened):

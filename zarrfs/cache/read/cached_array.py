@@ -63,6 +63,10 @@ class CachedArray:
         """Forget all cached chunks."""
         self._loads.drop(None)
 
+    def forget(self, indices: Sequence[Index]) -> None:
+        """Forget these chunks. Does not block."""
+        self._loads.drop(indices)
+
     @property
     def largest_load(self) -> int:
         """The most bytes of the budget that loading one chunk takes."""

@@ -254,8 +254,12 @@ class FlatArray(MountedArray):
     def _boxed(self, form: GroupForm) -> WritableView:
         read = self._layout.read
         places = [placed.place for placed in form.placed]
-        boxes = [Boxes(self.array, read, place) for place in places if isinstance(place, Tiling)]
         writable = self.writable is not None
+        boxes = [
+            Boxes(self.array, read, place, kept=not writable)
+            for place in places
+            if isinstance(place, Tiling)
+        ]
         return GatheredView(form.header, boxes, form.size, writable=writable, marks=form.marks)
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:

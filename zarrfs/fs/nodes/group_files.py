@@ -60,7 +60,8 @@ class GroupFile(NamedTuple):
         sections: list[Section] = []
         for array, placed in zip(self.arrays, self.form.placed, strict=True):
             if isinstance(placed.place, Tiling):
-                sections.append(Boxes(array.array, array.layout.read, placed.place))
+                kept = array.writable is None
+                sections.append(Boxes(array.array, array.layout.read, placed.place, kept=kept))
             else:
                 sections.append(WholeFile.at(placed.place, array.view(Local.FLAT)))
         # The arrays have to stay while their bytes are shown.

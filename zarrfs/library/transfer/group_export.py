@@ -139,7 +139,7 @@ def view_of(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
         array, metadata = arrays[path]
         read = metadata.layout.read
         if isinstance(place, Tiling):
-            sections.append(Boxes(array, read, place))
+            sections.append(Boxes(array, read, place, kept=True))
         else:
             elements = Elements(array, Window.whole(read), FlatConfig())
             stream = StreamView(FlatView(elements), Slabs(elements, caches.cache))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,8 +40,6 @@ _FEW_PIECES = 16
 _MANY_CHUNKS = 64
 # A row of so many chunks, some of which are not cached, is tried again as two halves.
 _FEW_CHUNKS = 16
-# Chunks that the event loop asks for ahead of a reader.
-_MOST_AHEAD = 64
 
 
 class FlatConfig(NamedTuple):
@@ -58,7 +56,6 @@ class Elements:
         order and need not be their own data type.
     carrier : the data type through which elements are copied from and to chunks.
     window : the part of the array, in the file's axis order.
-    mean_piece : see `Window.mean_piece`.
     reversed : whether the first axis of the array is fastest in the file.
     """
 
@@ -67,10 +64,8 @@ class Elements:
         self.array = array
         self.reversed = config.order == "F"
         self.window = window = window.transposed if self.reversed else window
-        self.mean_piece = window.mean_piece
         layout = array.array.layout
         self.carrier, self.dtype = _carriers(layout.data_type, config.byteorder)
-        self._fill = layout.data_type.element(layout.fill).view(self.carrier)
         as_in_memory = not self.reversed and self.carrier == self.dtype
         self._rows = None
         self._only: Index | None = None
@@ -82,6 +77,16 @@ class Elements:
     @property
     def count(self) -> int:
         return self.window.elements
+
+    @cached_property
+    def mean_piece(self) -> int:
+        """See `Window.mean_piece`."""
+        return self.window.mean_piece
+
+    @cached_property
+    def _fill(self) -> NDArray[Any]:
+        layout = self.array.array.layout
+        return layout.data_type.element(layout.fill).view(self.carrier)
 
     def get_bytes(self, start: int, stop: int) -> Data | None:
         """The bytes from ``start`` to ``stop`` (exclusive, not equal) of chunks in memory.
@@ -241,12 +246,6 @@ class Elements:
                     target[...] = self._in_file_order(chunk)[source]
 
         self.array.request(list(pieces), deliver, done, keep=self._keep(size, len(pieces)))
-
-    def load_ahead(self) -> None:
-        """Begin to load all chunks, for a reader who has not asked yet. Does not block."""
-        whole = Box((0,) * len(self.window.shape), self.window.shape, 0)
-        if self.window.count_chunks(whole) <= _MOST_AHEAD:
-            self.array.load_ahead([self.index(copy) for copy in self.window.copies(whole)])
 
     def scan(
         self,

@@ -154,11 +154,15 @@ class Window:
         """The one chunk that equals the window, if it lies within the array; else None."""
         if not self.elements or not self.shape:
             return None
-        if any(o + n > e for o, n, e in zip(self.origin, self.shape, self._extents, strict=True)):
-            return None
-        index = tuple(a.chunk_of(o) for a, o in zip(self.grid.axes, self.origin, strict=True))
-        whole = self.grid.origin(index) == self.origin and self.grid.chunk_shape(index)
-        return index if whole == self.shape else None
+        index = []
+        for axis, origin, length in zip(self.grid.axes, self.origin, self.shape, strict=True):
+            if origin + length > axis.extent:
+                return None
+            chunk = axis.chunk_of(origin)
+            if axis.origin(chunk) != origin or axis.length(chunk) != length:
+                return None
+            index.append(chunk)
+        return tuple(index)
 
     @property
     def mean_piece(self) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 
 from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.format.chunk_grid import ChunkGrid
+from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
@@ -16,8 +18,10 @@ from zarrfs.views.tiles.tiling import LARGE, Tiling
 
 _MOST_KEPT = 64
 # Boxes that are decoded before the reader asks, and their share of the memory.
-_MOST_AHEAD = 8
+_MOST_AHEAD = 16
 _AHEAD_SHARE = 4
+# Chunks of a box that the event loop asks for.
+_MOST_CHUNKS = 64
 
 
 class Boxes:
@@ -26,7 +30,14 @@ class Boxes:
     A box beyond the edge of the array has the fill value there; what is written there is dropped.
     """
 
-    def __init__(self, array: CachedArray, grid: ChunkGrid, tiling: Tiling) -> None:
+    def __init__(
+        self, array: CachedArray, grid: ChunkGrid, tiling: Tiling, *, kept: bool = False
+    ) -> None:
+        """
+        kept : whether what was read stays with the reader, or with the kernel. Then chunks of
+            which it has all are forgotten: the next ones are decoded to their memory, which the
+            kernel need not clear.
+        """
         self._array = array
         self._grid = grid
         self._tiling = tiling
@@ -36,6 +47,9 @@ class Boxes:
         self._views: OrderedDict[int, FlatView] = OrderedDict()
         self._course = Course(tiling.counts)
         self._last = -1
+        self._kept = kept
+        # The chunk of the last request, if that was for all of it.
+        self._all_read: Index | None = None
         self._ahead: set[int] = set()
         room = array.cache.budget.total // (_AHEAD_SHARE * max(1, tiling.nbytes))
         self._most_ahead = min(room, _MOST_AHEAD) if tiling.nbytes >= LARGE else 0
@@ -51,14 +65,37 @@ class Boxes:
             offset = box + tiling.stride
 
     def was_read(self, offset: int, stop: int) -> None:
-        stride = self._tiling.stride
-        for number in range((offset - self.start) // stride, -(-(stop - self.start) // stride)):
+        tiling = self._tiling
+        if self._all_read is not None:
+            self._array.forget([self._all_read])
+            self._all_read = None
+        first, into = divmod(offset - self.start, tiling.stride)
+        if self._kept and not into and stop - offset >= tiling.nbytes:
+            self._all_read = self._view(first).elements.window.only_chunk
+        for number in range(first, -(-(stop - self.start) // tiling.stride)):
             if number != self._last and self._most_ahead:
                 self._last = number
-                course = self._course.follow(self._tiling.index(number), self._most_ahead)
-                begun, self._ahead = self._ahead, set(map(self._tiling.number, course))
-                for each in sorted(self._ahead - begun):
-                    self._view(each).elements.load_ahead()
+                self._course.follow(tiling.index(number))
+                expected = number in self._ahead
+                self._ahead.discard(number)
+                # Several at once, as each job has to wake a thread.
+                if not expected or len(self._ahead) <= self._most_ahead // 2:
+                    self._go_ahead()
+
+    def _go_ahead(self) -> None:
+        coming = map(self._tiling.number, self._course.ahead(self._most_ahead))
+        begun, self._ahead = self._ahead, set(coming)
+        chunks = [self._chunks(each) for each in sorted(self._ahead - begun)]
+        self._array.load_ahead([index for each in chunks for index in each])
+
+    def _chunks(self, number: int) -> Iterable[Index]:
+        """The chunks of a box; none if they are too many to ask for on the event loop."""
+        origin, shape, axes = self._tiling.origin(number), self._tiling.shape, self._grid.axes
+        runs = [
+            range(axis.chunk_of(low), axis.chunk_of(min(low + length, axis.extent) - 1) + 1)
+            for axis, low, length in zip(axes, origin, shape, strict=True)
+        ]
+        return product(*runs) if math.prod(map(len, runs)) <= _MOST_CHUNKS else ()
 
     def close(self) -> None:
         self._views.clear()

@@ -28,8 +28,8 @@ class Course:
         self._open = 0
         self._read = 0
 
-    def follow(self, index: Index, most: int) -> Iterator[Index]:
-        """The reader has come to a box; yields up to ``most`` boxes that are likely to follow."""
+    def follow(self, index: Index) -> None:
+        """The reader has come to a box."""
         if index == self._at:
             return
         if not self._at or not self._goes_on(index):
@@ -37,15 +37,18 @@ class Course:
             self._read = 0
         self._at = index
         self._read += 1
+
+    def ahead(self, most: int) -> Iterator[Index]:
+        """Up to ``most`` boxes that are likely to follow."""
         if self._low == self._high:
             return
         of = _FROM_WITHIN if self._low[self._open] else _FROM_FIRST
         guesses = self._read // of
-        at = index
+        at, open_at = self._at, self._at[self._open]
         for _ in range(most):
             if (after := self._after(at)) is None:
                 return
-            if after[self._open] > index[self._open]:
+            if after[self._open] > open_at:
                 if not guesses:
                     return
                 guesses -= 1
