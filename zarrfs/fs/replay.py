@@ -100,9 +100,7 @@ def replay_changes(journal: Journal, tree: Tree) -> None:
         array = _writable(tree, path)
         if array is None:
             for entry in entries:
-                journal.set_aside(
-                    entry, f"holds chunk {list(entry.index)} of /{path}, {_ELSEWHERE}"
-                )
+                journal.set_aside(entry, f"holds {_name(entry)}, which {_ELSEWHERE}")
             continue
         try:
             for restored in restore(array, entries):
