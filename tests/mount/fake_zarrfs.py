@@ -3,7 +3,7 @@
 Usage: fake_zarrfs.py [NAME=SECONDS]… SOURCE MOUNTPOINT -o …
 
 NAME is stall, drain or end for the settings of that name, open for how long opening takes, or fail
-for one that fails when it has been mounted already.
+for one that fails: with 1 before it is mounted, with 2 then, and before it serves.
 """
 
 import itertools
@@ -178,6 +178,11 @@ class FakeFileSystem:
         pass
 
 
+async def no_event_loop(*_: object) -> None:
+    """As one for which there are no descriptors left."""
+    raise OSError("no event loop")
+
+
 def main(arguments: list[str]) -> None:
     options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
     plain = arguments[: arguments.index("-o")]
@@ -193,8 +198,10 @@ def main(arguments: list[str]) -> None:
         def open_filesystem(*_: object) -> FakeFileSystem:
             time.sleep(chosen.get("open", 0.0))
             filesystem = FakeFileSystem()
-            if "fail" in chosen:
+            if chosen.get("fail") == 1:
                 del filesystem.answers
+            if chosen.get("fail") == 2:
+                serve.__globals__["live"] = no_event_loop
             return filesystem
 
         serve(

@@ -461,18 +461,28 @@ def test_a_failure_leaves_no_empty_directory(mount_fake, mount_daemon, source):
     assert (again.path / "array.bin").stat().st_size == 600_000
 
 
-def test_a_failure_while_it_mounts_leaves_nothing(source, tmp_path):
+@pytest.mark.parametrize(("step", "said"), [(1, "answers"), (2, "no event loop")])
+def test_a_failure_while_it_mounts_leaves_nothing(source, tmp_path, step, said):
     mount_point = tmp_path / "mnt"
     mount_point.mkdir()
     done = subprocess.run(
-        [sys.executable, FAKE, "fail=1", source, mount_point, "-o", f"log_file={tmp_path}/log"],
+        [
+            sys.executable,
+            FAKE,
+            f"fail={step}",
+            source,
+            mount_point,
+            "-o",
+            f"log_file={tmp_path}/log",
+        ],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert done.returncode != 0
-    assert "answers" in done.stderr
+    assert said in done.stderr
+    assert topmost(str(mount_point)) is None
     assert not os.path.ismount(mount_point)
     assert not os.listdir(mount_point)
 

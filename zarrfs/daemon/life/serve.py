@@ -191,7 +191,7 @@ def _serve(
         session = Session(operations, request.place, settings.session)
         stack.callback(forked.at_death, None)
         aborted = drain.aborted if writable else _nothing
-        stack.push(functools.partial(_end, session, notifications, aborted))
+        stack.push(functools.partial(_end, session, notifications, aborted, begun.is_set))
         forked.at_death(session.connection)
         watchdog.start(session.connection)
         hooks = Hooks(
@@ -267,11 +267,12 @@ def _end(
     session: Session,
     notifications: NotificationThread,
     aborted: Callable[[], object],
+    used: Callable[[], bool],
     kind: type[BaseException] | None,
     _error: BaseException | None,
     _trace: TracebackType | None,
 ) -> None:
-    """Unmounts after a clean end.
+    """Unmounts after a clean end, and where nobody has used the mount yet.
 
     After a failure the mount point is left without a daemon: programs there see
     errors, and not an empty directory. The next mount clears it.
@@ -286,7 +287,7 @@ def _end(
         if not notifications.stop(_NOTIFY_TIMEOUT_S):
             # The session must not be destroyed under the thread that uses it.
             raise MountError("the kernel does not return from a notification")
-    session.close(unmount=kind is None)
+    session.close(unmount=kind is None or not used())
 
 
 def _document(request: MountRequest, source: str, settings: Configs) -> dict[str, Any]:
