@@ -81,3 +81,41 @@ def test_threads_share_what_they_have_freed():
 
     # Each thread frees 8 MiB before the next one takes as much.
     assert mebibytes("reuse_freed_memory()") < mebibytes("") - 32
+
+
+_LIMITED = """
+import resource, threading
+from zarrfs.memory.allocator import keep_freed_memory
+resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))
+keep_freed_memory()
+all_have = threading.Barrier(9)
+def work():
+    block = bytearray(100 << 10)
+    all_have.wait()
+    all_have.wait()
+    del block
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+all_have.wait()
+print(int(open("/proc/self/statm").read().split()[0]) * 4 // 1024)
+all_have.wait()
+"""
+
+
+def address_space_mib(limit: int) -> int:
+    script = _LIMITED.format(limit=limit)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=without_settings(),
+    )
+    return int(done.stdout)
+
+
+def test_threads_reserve_nothing_where_address_space_is_limited():
+    """Python hangs where it finds no memory even for the error (`Thread` of 3.11)."""
+    before = address_space_mib(-1)
+    assert address_space_mib(4 << 30) < before - 8 * 50

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import resource
 from collections.abc import Callable
 
 # malloc.h of the GNU C library
@@ -40,7 +41,13 @@ def keep_freed_memory() -> None:
 
     The first thread also gets address space for the writes that wait to be copied. While another
     thread makes huge pages, to extend the heap takes up to 25 ms, for which the event loop waits.
+
+    Under a limit of address space (``ulimit -v``), all threads share what is freed: each would take
+    64 MiB of it for its own.
     """
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        reuse_freed_memory()
+        return
     if (mallopt := _mallopt()) is None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
