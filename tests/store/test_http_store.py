@@ -125,6 +125,33 @@ def test_an_endless_reply_is_cut_off(http_server, opened, ask):
     assert sent < 1 << 28
 
 
+def test_a_part_that_never_ends_is_cut_off(http_server, opened):
+    """Its header promises four bytes, but nothing limits the body."""
+    most = 0
+
+    def endless(handler: BaseHTTPRequestHandler) -> bool:
+        nonlocal most
+        sent = 0
+        handler.send_response(206)
+        handler.send_header("Content-Range", "bytes 0-3/1000")
+        handler.send_header("Last-Modified", "Sun, 29 Nov 2026 10:00:00 GMT")
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        try:
+            while sent < 1 << 28:
+                sent += handler.wfile.write(bytes(1 << 16))
+        except OSError:
+            pass
+        most = max(most, sent)
+        handler.close_connection = True
+        return True
+
+    http_server.intercept = endless
+    with pytest.raises(StoreError, match="more bytes than it announced"):
+        opened().get_ranges("x", [ByteRange(0, 4)])
+    assert most < 1 << 28
+
+
 def test_a_server_without_head_lengths_and_etags(http_server, opened):
     http_server.answers_head = http_server.etags = http_server.sends_length = False
     store = opened()

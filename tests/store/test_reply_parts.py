@@ -38,7 +38,6 @@ class Service:
             range=(start, stop),
             attributes={},
             stream=self._body_of(stop - start),
-            bytes=lambda: bytes(stop - start),
         )
 
     def _body_of(self, length):
@@ -98,7 +97,8 @@ def test_small_bodies_say_nothing_of_the_link(objects, service):
 
 def test_a_short_body_takes_one_call(objects, service):
     assert received(objects, 1000) == 1000
-    assert not service.asked
+    assert service.asked == [1000]
+    assert service.given == 1
 
 
 def test_after_a_body_that_was_given_up_parts_are_small_again(objects, service):

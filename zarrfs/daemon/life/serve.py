@@ -119,6 +119,9 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
 
 
 def _set_up_process(*, writable: bool) -> None:
+    # Threads of obstore's runtime, one for each processor by default. Each request has a thread
+    # that waits for them, so more of them only wake one another.
+    os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
     if writable:
         keep_freed_memory()
     else:

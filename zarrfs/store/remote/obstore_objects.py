@@ -114,16 +114,12 @@ class ObstoreObjects:
         try:
             with quiet:
                 result = self._obstore.get(self._store, key, options=options)
-                start, stop = result.range
-                # A body that is too short to show progress takes one call.
-                short = stop - start <= self._smallest_part
-                data = result.bytes() if short else None
         except Exception as error:
             raise _failure_of_get(error) from error
         self._check_encoding(result)
         info = self._described(result.meta)
-        body = (data,) if short else self._body(result, stop - start)
-        return Reply(start, stop, info.size, lambda _size: info, body)
+        start, stop = result.range
+        return Reply(start, stop, info.size, lambda _size: info, self._body(result, stop - start))
 
     def list_level(self, prefix: str) -> Any:
         """The objects and common prefixes directly below a prefix, as ``obstore`` returns them."""
@@ -168,7 +164,8 @@ class ObstoreObjects:
     def _body(self, result: Any, length: int) -> Iterator[Part]:
         begun, count = time.monotonic(), 0
         try:
-            parts = iter(result.stream(min_chunk_size=self._part))
+            # Never `bytes`, which takes any amount that a server sends.
+            parts = result.stream(min_chunk_size=min(self._part, length))
             while count < length:
                 with quiet:
                     part = next(parts, None)

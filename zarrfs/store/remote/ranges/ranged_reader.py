@@ -40,8 +40,8 @@ class Reply(NamedTuple):
     size : the object's size in bytes; None: known only once ``body`` has ended.
     start, stop : the part that ``body`` holds; ``stop`` is None if ``size`` is.
     describe : maps the object's size to its `ObjectInfo`.
-    body : an iterable of `Part`, with a method ``close`` if it holds a connection. An asynchronous
-        one in the replies that `zarrfs.store.remote.ranges.on_loop` converts.
+    body : an iterable of `Part` with a method ``close``. An asynchronous iterable in the replies
+        that `zarrfs.store.remote.ranges.on_loop` converts.
     """
 
     start: int
@@ -204,8 +204,7 @@ class RangedReader:
         try:
             return self._receive(reply, wanted, cap, into)
         finally:
-            if not isinstance(reply.body, tuple):
-                reply.body.close()
+            reply.body.close()
 
     def _check_same(self, first: ObjectInfo, second: ObjectInfo) -> None:
         """Raises `ObjectChanged` if two replies are not of the same state."""
