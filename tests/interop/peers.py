@@ -1,11 +1,10 @@
 """Other implementations of Zarr, that write and read what zarrfs must read too."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -26,13 +25,7 @@ def _zarr_python(pipeline: str) -> Iterator[None]:
         yield
 
 
-Region = EllipsisType | tuple[slice, ...]
-_WHOLE: tuple[Region, ...] = (...,)
-
-
-def _zarr_write(
-    pipeline: str, path: Path, spec: Spec, data: Array, regions: Sequence[Region] = _WHOLE
-) -> None:
+def _zarr_write(pipeline: str, path: Path, spec: Spec, data: Array) -> None:
     with _zarr_python(pipeline):
         array = zarr.create(
             shape=spec.shape,
@@ -44,8 +37,7 @@ def _zarr_write(
             store=path,
             zarr_format=3,
         )
-        for region in regions:
-            array[region] = data[region]
+        array[...] = data
 
 
 def _zarr_read(pipeline: str, path: Path) -> Array:
@@ -62,10 +54,9 @@ def _ts_spec(path: Path) -> dict[str, Any]:
     }
 
 
-def _ts_write(path: Path, spec: Spec, data: Array, regions: Sequence[Region] = _WHOLE) -> None:
+def _ts_write(path: Path, spec: Spec, data: Array) -> None:
     array = ts.open({**_ts_spec(path), "metadata": spec.document}, create=True).result()
-    for region in regions:
-        array[region].write(data[region]).result()
+    array.write(data).result()
 
 
 def _ts_read(path: Path) -> Array:
@@ -80,8 +71,7 @@ WRITERS: dict[str, Callable[..., None]] = {
     "tensorstore": _ts_write,
     "zarrs": partial(_zarr_write, ZARRS),
 }
-"""Each makes an array of its own, its metadata document included, and writes all of it, or
-one region after another."""
+"""Each makes an array of its own, its metadata document included, and writes all of it."""
 
 READERS: dict[str, Callable[[Path], Array]] = {
     "zarr-python": partial(_zarr_read, ZARR_PYTHON),

@@ -13,10 +13,9 @@ import pytest
 import zarr
 
 from tests.conftest import run_zarrfs
-from tests.mount.arrays import SHAPE, Target, other
+from tests.mount.arrays import Target, other
 from tests.mount.controlled import Controlled
 
-SIZE = int(np.prod(SHAPE)) * 2
 PIECE = 8192
 # Long enough for a request to reach the daemon; where it is too short nothing fails for that.
 MOMENT_S = 0.2

@@ -5,7 +5,6 @@ import mmap
 import os
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import zarr
 
 from tests.conftest import Mounter
-from tests.mount.arrays import FILL, SHAPE, Target, make_array, other
+from tests.mount.arrays import FILL, SHAPE, Target, make_array
 
 SIZE = int(np.prod(SHAPE)) * 2
 
@@ -108,47 +107,6 @@ def test_writes_end_at_the_end(mounted, sharded):
     assert path.read_bytes() == sharded.data.tobytes()[:-2] + b"ab"
 
 
-def test_numpy_memmap_in_place(mounted, target):
-    path = mounted(target.group, "rw") / target.name
-    new = other(target.data)
-    flat = np.memmap(path / "array.bin", np.uint16, "r+", shape=SHAPE)
-    flat[:30] = new[:30]
-    flat.flush()
-    assert (target.stored()[:30] == new[:30]).all()
-    del flat
-    loaded = np.load(path / "array.npy", mmap_mode="r+")
-    loaded[30:] = new[30:]
-    loaded.flush()
-    del loaded
-    assert (target.stored() == new).all()
-
-
-STRIPE = """
-import mmap, os, sys
-path, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-file = os.open(path, os.O_RDWR)
-mapped = mmap.mmap(file, 0, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-os.close(file)
-for start in range(number * 1001, len(mapped), count * 1001):
-    stop = min(start + 1001, len(mapped))
-    mapped[start:stop] = bytes([number + 1]) * (stop - start)
-mapped.flush()
-"""
-
-
-def test_many_processes_write_to_mappings(mounted, target):
-    """Each its own stripes, which share pages and chunks; `msync` means stored."""
-    path = mounted(target.group, "rw") / target.name / "array.bin"
-    count = 4
-    writers = [
-        subprocess.Popen([sys.executable, "-c", STRIPE, path, str(i), str(count)])
-        for i in range(count)
-    ]
-    assert [writer.wait(60) for writer in writers] == [0] * count
-    expected = (np.arange(SIZE) // 1001 % count + 1).astype(np.uint8)
-    assert (np.frombuffer(target.stored().tobytes(), np.uint8) == expected).all()
-
-
 def test_private_mappings_change_nothing(shared):
     sharded, path = shared[0], shared[1] / "array.bin"
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) as mapped:
@@ -182,18 +140,6 @@ def test_documents_open_for_update_and_refuse_writes(shared):
             change()
         assert caught.value.errno == errno.EPERM
     assert path.read_bytes() == before
-
-
-def test_removed_chunks_are_fill_value(mounted, target):
-    path = mounted(target.group, "rw,allow_remove") / target.name
-    kept = (path / "array.bin").read_bytes()
-    os.unlink(path / "chunks/0/0/0")
-    expected = target.data.copy()
-    expected[tuple(map(slice, target.chunk))] = FILL
-    assert (target.stored() == expected).all()
-    assert (path / "array.bin").read_bytes() == expected.tobytes() != kept
-    chunk = np.fromfile(path / "chunks/0/0/0", np.uint16)
-    assert (chunk == FILL).all()
 
 
 def _allocate(path: Path) -> None:

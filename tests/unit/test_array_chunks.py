@@ -1,7 +1,6 @@
 """What chunks in memory are charged, and which of them go first."""
 
 import json
-from math import inf
 
 import numpy as np
 import pytest
@@ -27,66 +26,9 @@ COUNT = 8
 ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 
 
-class Held:
-    """Chunks ``0`` to ``COUNT - 1``, none of them pinned."""
-
-    def __init__(self):
-        self.budget = MemoryBudget(1 << 20)
-        self.cache = block_cache(self.budget)
-        self.chunks = ArrayChunks(self.cache)
-        for number in range(COUNT):
-            self.put(number, self.entry(number))
-
-    def entry(self, number):
-        return CachedChunk(self.chunks, (number,), np.full(SIDE, number, np.uint8), (1,))
-
-    def put(self, number, chunk):
-        self.budget.reserve(chunk.charged)
-        with self.cache.lock:
-            freed = self.chunks.put([((number,), chunk)])
-        self.budget.release(freed)
-
-    def drop(self, numbers):
-        with self.cache.lock:
-            freed = self.chunks.drop([(number,) for number in numbers])
-        self.budget.release(freed)
-
-    def held(self):
-        return [n for n in range(COUNT) if self.chunks.peek((n,)) is not None]
-
-
 def block_cache(budget):
     pool = LoaderPool(0)
     return BlockCache(budget, pool, Stats())
-
-
-def test_the_least_recently_used_goes_first():
-    held = Held()
-    one = SIDE + CHUNK_OVERHEAD
-    assert held.budget.used == COUNT * one
-    assert held.chunks.find((0,), -inf) is not None
-    assert held.cache.reclaim(1) == one
-    assert held.held() == [0, *range(2, COUNT)]
-
-
-def test_a_pinned_chunk_stays():
-    held = Held()
-    with held.cache.lock:
-        (found, _) = held.chunks.pin([(5,)], -inf)
-    held.cache.reclaim(1 << 20)
-    assert held.held() == [5]
-    held.cache.unpin([entry for _, entry in found])
-    held.cache.reclaim(1 << 20)
-    assert held.held() == []
-
-
-def test_what_is_forgotten_is_charged_no_more():
-    held = Held()
-    held.drop(range(COUNT - 1))
-    assert held.held() == [COUNT - 1]
-    assert held.budget.used == SIDE + CHUNK_OVERHEAD
-    held.put(COUNT - 1, held.entry(COUNT - 1))
-    assert held.budget.used == SIDE + CHUNK_OVERHEAD
 
 
 @pytest.fixture

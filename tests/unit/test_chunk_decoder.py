@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fs.arrays import open_array
-from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
+from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
@@ -100,7 +100,6 @@ def outcome(result):
     return result.chunk.tobytes()
 
 
-SIZE = 2 * LENGTH
 FILL = np.full(LENGTH, 7, "<i2").tobytes()
 INDICES = [(i,) for i in range(COUNT)]
 
@@ -139,32 +138,6 @@ def test_whatever_is_stored_comes_as_it_does_alone(names):
                 assert found[i,] == values(i).tobytes()
             elif name != "missing":
                 assert isinstance(found[i,], tuple), name
-
-
-def test_what_one_holds_too_much_does_not_make_up_for_what_the_next_lacks():
-    names = ["holds more", "holds less"] * (COUNT // 2)
-    for array in arrays([DAMAGE[name](i) for i, name in enumerate(names)], [ZSTD]):
-        assert all(isinstance(found, tuple) for found in check(array).values())
-
-
-@pytest.mark.parametrize("bad", [None, 0, 7])
-def test_a_checksum_behind_zstd_is_looked_at(bad):
-    stored = [frame(i, checked=True) for i in range(COUNT)]
-    if bad is not None:
-        stored[bad] = stored[bad][:-1] + bytes([stored[bad][-1] ^ 1])
-    for array in arrays(stored, [ZSTD, CRC32C]):
-        found = check(array)
-        for i in range(COUNT):
-            assert isinstance(found[i,], tuple) if i == bad else found[i,] == values(i).tobytes()
-
-
-@given(st.sets(st.integers(0, COUNT - 1)))
-def test_what_is_not_stored_comes_beside_what_is(missing):
-    stored = [None if i in missing else frame(i) for i in range(COUNT)]
-    for array in arrays(stored, [ZSTD]):
-        found = read_all(array)
-        for i in range(COUNT):
-            assert found[i,] == (FILL if i in missing else values(i).tobytes())
 
 
 @pytest.mark.parametrize("name", sorted(DAMAGE))

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 import json
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -421,3 +422,18 @@ def test_a_damaged_container_of_zlib_comes_as_c_blosc_decodes_it(data):
         ours = outcome(container, len(STEPS))
         patch.setattr(blosc_streams, "libdeflate", lambda: None)
         assert ours == outcome(container, len(STEPS))
+
+
+def test_a_block_that_is_decoded_in_part_is_an_error():
+    """c-blosc says nothing but that it decoded less; the rest would be what was there before.
+
+    It decodes 3 streams of 333 bytes to a block of 1000 bytes.
+    """
+    size, part = 1000, 333
+    streams = b"".join(struct.pack("<I", part) + bytes([65 + i]) * part for i in range(3))
+    header = struct.pack("<4B3I", 2, 1, 1 << 5, 3, size, size, 20 + len(streams))
+    data = header + struct.pack("<I", 20) + streams
+    bound = BloscCodec("lz4", 5, "noshuffle").bind(SizeBound(size, exact=True))
+    for out in (None, memoryview(bytearray(size))):
+        with pytest.raises(DecodeError):
+            bound.decode(data, out)

@@ -162,10 +162,6 @@ def written_by_tensorstore(values, metadata):
     return objects, array.read().result()
 
 
-def transpose(*order):
-    return {"name": "transpose", "configuration": {"order": list(order)}}
-
-
 @pytest.mark.parametrize("endian", ["little", "big"])
 @pytest.mark.parametrize("name", [
     "int2", "int4", "bfloat16", "float4_e2m1fn", "float8_e3m4", "float8_e4m3b11fnuz",

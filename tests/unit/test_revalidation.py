@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from tests.fs.arrays import Cached
-from tests.fs.documents import array_document, sharding
+from tests.fs.documents import array_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from tests.fs.shards import shard
 from zarrfs.cache.read import freshness
 from zarrfs.errors import StoreError
 
@@ -51,21 +50,6 @@ def test_nothing_changed(plain, cheap):
     assert plain.store.count() == 4
     assert plain.stats.loads == 4
     assert plain.stats.revalidated == (0 if cheap else 4)
-
-
-def test_changes_are_seen_after_a_check(plain):
-    store = plain.store._inner
-    assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
-    store.put("c/0", data(10))
-    store.delete("c/1")
-    store.put("c/3", data(13))
-    epoch = plain.array.freshness.epoch
-    # As good as it was, until somebody asks.
-    assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
-    assert plain.array.check()
-    assert plain.array.freshness.epoch > epoch
-    assert [value(plain, i) for i in range(4)] == [10, 7, 2, 13]
-    assert plain.settled_use() == 3 * (2 * SIDE + 1024) + 1024
 
 
 def test_a_chunk_that_cannot_be_read_does_not_end_the_trust_in_the_others():
@@ -152,28 +136,3 @@ def test_an_old_chunk_that_is_evicted_while_it_is_asked_about_is_read_again():
 
 
 # --- shards -----------------------------------------------------------------------------
-
-
-def shard_of(*values):
-    """A shard of inner chunks of `SIDE`; None is one that is not stored."""
-    return shard([None if value is None else data(value) for value in values])
-
-
-@pytest.fixture
-def sharded(cheap):
-    document = array_document((16,), (16,), codecs=[sharding((SIDE,))])
-    inner = MemoryStore({"zarr.json": document, "c/0": shard_of(0, 1, None, 3)})
-    cached = Cached(FaultStore(inner, near=cheap), recheck=0)
-    yield cached
-    cached.close()
-
-
-def test_a_change_found_on_the_way_concerns_the_whole_shard(sharded):
-    assert value(sharded, 0) == 0
-    sharded.store._inner.put("c/0", shard_of(10, 11, 12, 13))
-    epoch = sharded.array.freshness.epoch
-    # Not in memory, so it is read from the new shard.
-    assert value(sharded, 1) == 11
-    assert sharded.array.freshness.epoch > epoch
-    assert sharded.array.check()
-    assert [value(sharded, i) for i in range(4)] == [10, 11, 12, 13]

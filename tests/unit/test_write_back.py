@@ -6,8 +6,6 @@ import time
 from contextlib import closing
 from functools import partial
 
-import pytest
-
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.write_back import WriteBack
@@ -161,47 +159,6 @@ def test_a_writer_gets_memory_that_only_a_cycle_of_references_keeps():
             write_back.relieve(MIB)
         finally:
             gc.enable()
-
-
-@pytest.mark.parametrize("staged", [False, True])
-def test_a_writer_that_waits_for_memory_sleeps(tmp_path, staged):
-    """A try that fails wakes nobody: not itself, and not others that wait."""
-    spill = str(tmp_path)
-    with closing(WriteBack(MemoryBudget(MIB), MIB, 1, 1000.0, Stats(), spill=spill)) as write_back:
-        tries: list[int] = []
-
-        class Stored(Counted):
-            """Something is being stored: memory will come back."""
-
-            @property
-            def stores(self) -> tuple[int, int]:
-                return 1, 0
-
-            def candidate(self, skip, *, partly):
-                tries.append(1)
-
-        write_back.register(Stored(1))
-        if staged:
-            lend = partial(write_back.memory.stage, MIB, 4096, 100)
-            busy = [lend(), lend()]
-        else:
-            lend = partial(write_back.memory.lend_for_whole, MIB // 2, 100)
-            busy = [lend()]
-        assert all(memory is not None for memory in busy)
-        got: list[bool] = []
-        writers = [
-            threading.Thread(target=lambda: got.append(lend() is not None)) for _ in range(2)
-        ]
-        for writer in writers:
-            writer.start()
-        time.sleep(0.5)
-        # Each looks again 20 times a second.
-        assert len(tries) <= 60
-        assert not got
-        busy.clear()
-        for writer in writers:
-            writer.join(10)
-        assert got == [True, True]
 
 
 def test_writes_that_wait_to_be_copied_take_a_part_of_a_small_budget():

@@ -11,21 +11,6 @@ from tests.fs.memory_store import MemoryStore
 
 MIB = 1 << 20
 ROWS, ROW = 48, 1 << 16
-VALUES = np.random.default_rng(0).integers(0, 256, (ROWS, ROW), np.uint8)
-BYTES = VALUES.tobytes()
-
-
-def rows(*, local: bool = True) -> FaultStore:
-    """Each row is a chunk, sixteen of which are a MiB."""
-    document = array_document((ROWS, ROW), (1, ROW), data_type="uint8")
-    objects = {f"c/{i}/0": VALUES[i].tobytes() for i in range(ROWS)}
-    return FaultStore(MemoryStore({"zarr.json": document, **objects}), near=local)
-
-
-def touch(file, *chunks: int) -> None:
-    for chunk in chunks:
-        offset = chunk * ROW + 12345
-        assert file.read(offset, 4096) == BYTES[offset : offset + 4096]
 
 
 @pytest.fixture

@@ -76,42 +76,6 @@ def test_a_row_begun_is_filled_up_when_the_file_is_closed(fs, tmp_path):
     assert stored(fs.store, tmp_path).tobytes() == values(6, 5).tobytes() + row
 
 
-def test_chunks_that_were_read_before_show_fill_value_after(fs):
-    for name in fs.ls("chunks"):
-        fs.read(f"chunks/{name}/0")
-    fs.read("array.bin")
-    truncate(fs, "array.bin", ROW)
-    truncate(fs, "array.bin", 6 * ROW)
-    expected = np.full((6, 5), FILL, "<i2")
-    expected[0] = values(6, 5)[0]
-    assert fs.read("array.bin") == expected.tobytes()
-
-
-def test_overhang_written_through_a_chunk_file_is_not_kept(fs):
-    last = fs.ls("chunks")[-1]
-    name = f"chunks/{last}/0"
-    size = fs.stat(name).size
-    fs.write(name, 0, bytes(size))
-    truncate(fs, "array.bin", 8 * ROW)
-    shown = np.frombuffer(fs.read("array.bin"), "<i2").reshape(8, 5)
-    assert (shown[6:] == FILL).all()
-
-
-def test_a_chunk_file_that_is_open_while_the_array_shrinks_and_grows(fs):
-    last = fs.ls("chunks")[-1]
-    file = fs.edit(f"chunks/{last}/0")
-    assert file.write(0, b"\1\0") == 2
-    truncate(fs, "array.bin", ROW)
-    with pytest.raises(FileTooLarge):
-        file.write(0, b"\1\0")
-    assert file.read(0, 10) == b""
-    truncate(fs, "array.bin", 8 * ROW)
-    assert file.write(0, b"\5\0") == 2
-    file.close()
-    shown = np.frombuffer(fs.read("array.bin"), "<i2").reshape(8, 5)
-    assert shown[1:].tolist().count([5, FILL, FILL, FILL, FILL]) == 1
-
-
 def test_a_new_npy_file_may_be_saved_over_the_old_one(fs, tmp_path):
     data = values(9, 5) * 3
     np.save(tmp_path / "new.npy", data)
@@ -170,39 +134,6 @@ def test_elements_that_others_left_do_not_come_in_from_memory(root, loop, tmp_pa
     expected[:5], expected[1000, 0] = whole[:5], 7
     assert np.array_equal(stored(fs.store, tmp_path), expected)
     fs.close()
-
-
-@pytest.mark.parametrize("rows", [8, 3], ids=["to some of them", "to fewer than before"])
-def test_rows_that_are_not_in_the_metadata_yet_stay_when_the_array_becomes_shorter(
-    fs, tmp_path, rows
-):
-    """Their elements are in the store before its metadata tell of them."""
-    more = values(6, 5) + 1000
-    file = fs.edit("array.bin")
-    file.write(6 * ROW, more.tobytes())
-    assert rows_of(fs) == 6
-    truncate(fs, "array.bin", rows * ROW)
-    expected = np.concatenate([values(6, 5), more])[:rows]
-    assert fs.read("array.bin") == expected.tobytes()
-    assert np.array_equal(stored(fs.store, tmp_path), expected)
-    file.close()
-    # Whoever makes the array longer finds nothing of the rows that are gone.
-    chunk = 4 * -(-rows // 4)
-    assert not any(key.startswith("c/") and int(key[2]) * 4 >= chunk for key in fs.store.objects)
-
-
-def test_appended_rows_follow_those_that_came_through_another_file_meanwhile(fs, tmp_path):
-    """The kernel asks for them where the file ended when it last looked."""
-    more = values(3, 5) + 1000
-    file = fs.edit("array.bin", append=True)
-    other = fs.edit("array.npy")
-    other.write(128 + 6 * ROW, more[:2].tobytes())
-    file.write(6 * ROW, more[2].tobytes())
-    other.close()
-    file.close()
-    expected = np.concatenate([values(6, 5), more])
-    assert fs.read("array.bin") == expected.tobytes()
-    assert np.array_equal(stored(fs.store, tmp_path), expected)
 
 
 def test_a_store_that_fails_leaves_the_size(fs, tmp_path):
@@ -418,19 +349,6 @@ def test_metadata_that_are_read_again_are_those_that_were_written_here(fs):
 # --- at the ends of files -------------------------------------------------------------
 
 
-def test_a_write_across_the_end_of_a_chunk_file_is_cut_there(fs):
-    name = f"chunks/{fs.ls('chunks')[0]}/0"
-    size = fs.stat(name).size
-    file = fs.edit(name)
-    assert file.write(size - 2, b"\1\0\2\0") == 2
-    assert file.write(size, b"") == 0
-    file.close()
-    expected = values(6, 5)
-    rows = expected[: size // 4, :2]
-    rows[-1, -1] = 1
-    assert fs.read("array.bin") == expected.tobytes()
-
-
 def test_a_file_that_ends_within_a_row_may_be_truncated_there_or_behind(fs):
     file = fs.edit("array.bin")
     file.write(6 * ROW, b"\1\0\2")
@@ -443,15 +361,6 @@ def test_a_file_that_ends_within_a_row_may_be_truncated_there_or_behind(fs):
     file.close()
     row = np.array([[1, 2, *3 * [FILL]], 5 * [FILL]], "<i2").tobytes()
     assert fs.read("array.bin") == values(6, 5).tobytes() + row
-
-
-def test_truncating_within_a_row_does_not_touch_what_lies_beyond_it(fs):
-    """There may be billions of rows, and others may be about to write there."""
-    truncate(fs, "array.bin", 10**4 * ROW)
-    before = len(fs.store.requests)
-    truncate(fs, "array.bin", 6 * ROW - 2)
-    assert len(fs.store.requests) < before + 200
-    assert fs.read("array.bin") == values(6, 5).tobytes()[:-2] + FILL.to_bytes(2, "little")
 
 
 def test_appended_rows_are_told_of_to_files_that_nobody_has_open(fs):
