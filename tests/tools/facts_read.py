@@ -63,18 +63,20 @@ def by_vtk(path, index, hole, roles):
     import vtk
     from vtk.util.numpy_support import vtk_to_numpy
 
-    mhd = path.endswith(".mhd")
-    reader = vtk.vtkMetaImageReader() if mhd else vtk.vtkXdmfReader()
+    mhd, mrc = path.endswith(".mhd"), path.endswith(".mrc")
+    kinds = {"mhd": vtk.vtkMetaImageReader, "mrc": vtk.vtkMRCReader, "xmf": vtk.vtkXdmfReader}
+    reader = kinds[path.rpartition(".")[2]]()
     reader.SetFileName(path)
     reader.Update()
     image = reader.GetOutputDataObject(0)
     size, origin, spacing = image.GetDimensions(), image.GetOrigin(), image.GetSpacing()
     # It ignores the directions of MetaImage; XDMF has no place on an axis where places fall.
     turned = mhd and "TransformMatrix" in Path(path).read_text()
+    unit = 1e4 if mrc else 1.0  # ångströms
     places = {
-        role: origin[k] + spacing[k] * at
+        role: (origin[k] + spacing[k] * at) / unit
         for k, (role, at) in enumerate(zip(roles[::-1], index[::-1], strict=True))
-        if not turned and (mhd or (origin[k], spacing[k]) != (0, 1))
+        if not turned and (mhd or (origin[k], spacing[k]) != (0, 0 if mrc else 1))
     }
     data = vtk_to_numpy(image.GetPointData().GetArray(0)).reshape(size[::-1])
     found = {"raw": float(data[(0,) * (3 - len(index)) + tuple(index)])}
@@ -228,8 +230,8 @@ def by_rasterio(path, index, hole, roles):
 
 READERS = {
     "nc": [by_xarray, by_netcdf4], "h5": [by_h5py, by_netcdf4], "nhdr": [by_simpleitk, by_pynrrd],
-    "mhd": [by_simpleitk, by_vtk], "mrc": [by_mrcfile, by_simpleitk], "xmf": [by_vtk, by_xdmf],
-    "nii": [by_simpleitk, by_nibabel], "fits": [by_astropy, by_fitsio],
+    "mhd": [by_simpleitk, by_vtk], "mrc": [by_mrcfile, by_vtk, by_simpleitk],
+    "xmf": [by_vtk, by_xdmf], "nii": [by_simpleitk, by_nibabel], "fits": [by_astropy, by_fitsio],
     "tif": [by_tifffile, by_rasterio], "vrt": [by_rasterio], "bin": [by_rasterio],
 }  # fmt: skip
 
