@@ -91,6 +91,28 @@ def test_xarray_opens_a_hierarchy(tmp_path, mounted):
         xarray.testing.assert_identical(found.load(), tree)
 
 
+@pytest.mark.parametrize("dtype", ["S4", "U4", str])
+def test_texts_of_any_and_of_a_fixed_length(dtype, tmp_path, mounted):
+    """R crashes at an empty text that is no object of the heap; netCDF 4.9 at fixed lengths."""
+    names = ["ab", "", "Köl", "d"]
+    group = zarr.create_group(tmp_path / "g.zarr", zarr_format=2)
+    said = [name.encode() for name in names] if dtype == "S4" else names
+    data = np.array(said, object if dtype is str else dtype)
+    array = group.create_array("name", shape=data.shape, dtype=dtype)
+    array[...] = data
+    file = mounted(tmp_path / "g.zarr") / "group.h5"
+    need_module("h5py")
+    import h5py
+
+    with h5py.File(file) as found:
+        assert [text.decode() for text in found["name"]] == names
+    need_program("ncdump")
+    assert 'name = "ab", _, "Köl", "d" ;' in run("ncdump", file).decode()
+    need_program("Rscript")
+    script = "library(ncdf4); cat(ncvar_get(nc_open(commandArgs(TRUE)), 'name'), sep = '|')"
+    assert run("Rscript", "-e", script, file).decode().split("|") == names
+
+
 @pytest.mark.parametrize(
     "name", ["group.h5", "tree.h5", "many/array.chunked.h5", "many/array.h5", "many/array.nc"]
 )

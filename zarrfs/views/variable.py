@@ -67,11 +67,12 @@ def read_texts(
     elements: Elements, data_type: DataType, most: int, most_bytes: int
 ) -> list[bytes] | None:
     """All elements in UTF-8, if they are few texts without zeros; else None. Blocks."""
-    if elements.count > most or (data_type.fixed_size and data_type.dtype.kind != "U"):
+    if elements.count > most or (data_type.fixed_size and data_type.dtype.kind not in "US"):
         return None
     try:
         found = elements.wait_for(0, elements.count)
         found = found.view(data_type.dtype) if data_type.fixed_size else found
+        found = np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found
         texts = [text.encode() for text in found if isinstance(text, str)]
     except (ChunkError, ValueError):  # also numbers that are no characters
         return None

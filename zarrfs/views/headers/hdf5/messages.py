@@ -82,10 +82,11 @@ def text_type() -> bytes:
 
 
 def texts(address: int, lengths: Sequence[int]) -> bytes:
-    """The elements of a dataset of texts that are the objects of a heap, in order."""
-    return b"".join(
-        struct.pack("<IQI", n, address, i) if n else bytes(16) for i, n in enumerate(lengths, 1)
-    )
+    """The elements of a dataset of texts that are the objects of a heap, in order.
+
+    An empty text is an object, too: without one R crashes at it.
+    """
+    return b"".join(struct.pack("<IQI", n, address, i) for i, n in enumerate(lengths, 1))
 
 
 def pair_type(first: tuple[str, bytes], second: tuple[str, bytes], offset: int, size: int) -> bytes:
