@@ -13,7 +13,7 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v1 import parse_array_v1
 from zarrfs.format.metadata.older.v2 import (
     parse_array_v2,
-    parse_consolidated_v2,
+    read_consolidated_v2,
     read_group_v2,
 )
 from zarrfs.format.metadata.strict import deviations
@@ -138,7 +138,8 @@ class Documents:
             return parse_array_v1(text, other)
         if random.random() < 0.1:
             consolidated = json.dumps({"metadata": {"a/.zarray": {}, ".zgroup": {}}}).encode()
-            children = parse_consolidated_v2(mutated_bytes(random, consolidated))
+            documents = load_json(mutated_bytes(random, consolidated), ".zmetadata")
+            children = read_consolidated_v2(documents)
             attributes = None if other is None else load_json(other, ".zattrs")
             return read_group_v2(load_json(text, ".zgroup"), attributes, children)
         return parse_array_v2(text, other)

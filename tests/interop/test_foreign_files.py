@@ -25,9 +25,9 @@ from zarrfs.errors import DecodeError, StoreError, UsageError
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.codecs.grib import GribCodec
 from zarrfs.format.registry import find_data_type
-from zarrfs.library.header import HeaderOptions
 from zarrfs.library.header import header as zarrfs_header
 from zarrfs.library.source import SourceOptions
+from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.views.facts.missing import missing_values
 
@@ -133,7 +133,7 @@ class TestTiff:
             tags = [] if no_data is None else [(42113, "s", 0, str(no_data), True)]
             path = tmp_path / f"{no_data}.tif"
             tifffile.imwrite(path, IMAGE, rowsperstrip=rows, compression="zlib", extratags=tags)
-            header = zarrfs_header(str(path), "vrt", HeaderOptions(), SourceOptions())
+            header = zarrfs_header(str(path), FlatForm("vrt"), SourceOptions())
             assert (b"<NoDataValue>7<" in header) == (no_data == 7)
             assert (b"NoData" in header) == (no_data == 7)
 

@@ -8,7 +8,7 @@ import pytest
 import zarr
 
 from zarrfs.array.groups_above import groups_above
-from zarrfs.library.header import HeaderOptions, header
+from zarrfs.library.header import header
 from zarrfs.library.info import InfoOptions, as_json, info
 from zarrfs.library.source import SourceOptions
 from zarrfs.library.transfer.exporting import export_array
@@ -42,12 +42,11 @@ def image(path: Path, inside: str = "0", zarr_format: int = 3) -> None:
 @pytest.mark.parametrize("inside", ["0", "scale0/image"])
 def test_headers_and_exports_are_the_same(inside, zarr_format, tmp_path):
     image(tmp_path / "a.zarr", inside, zarr_format)
-    by_path = HeaderOptions(path=inside)
     group, array = str(tmp_path / "a.zarr"), str(tmp_path / "a.zarr" / inside)
     for name in ("nhdr", "mhd", "nii", "tif", "h5", "fits", "mrc", "xmf", "bin.hdr"):
-        expected = header(group, name, by_path, SourceOptions())
-        assert header(array, name, HeaderOptions(), SourceOptions()) == expected, name
-    assert b"space origin: (30,20,10)" in header(array, "nhdr", HeaderOptions(), SourceOptions())
+        expected = header(group, FlatForm(name), SourceOptions(), path=inside)
+        assert header(array, FlatForm(name), SourceOptions()) == expected, name
+    assert b"space origin: (30,20,10)" in header(array, FlatForm("nhdr"), SourceOptions())
     one, two = tmp_path / "one.nii", tmp_path / "two.nii"
     form = FlatForm("nii", "little", "C")
     export_array(array, str(one), form, TransferConfig())
@@ -79,8 +78,8 @@ def test_an_array_has_the_coordinates_beside_it(zarr_format, tmp_path, mounted):
     dataset.to_zarr(source, zarr_format=zarr_format, consolidated=False)
     group, array = mounted(source, "views=all"), mounted(source / "r", "views=all")
     for name in ("nhdr", "vrt", "nc", "fits"):
-        found = header(str(source / "r"), name, HeaderOptions(), SourceOptions())
-        assert found == header(str(source), name, HeaderOptions(path="r"), SourceOptions()), name
+        found = header(str(source / "r"), FlatForm(name), SourceOptions())
+        assert found == header(str(source), FlatForm(name), SourceOptions(), path="r"), name
         assert (group / "r" / f"array.{name}").read_bytes().startswith(found), name
         assert (array / f"array.{name}").read_bytes().startswith(found), name
     assert b"spacings: 1 -0.5" in (array / "array.nhdr").read_bytes()
@@ -115,12 +114,12 @@ def test_a_group_has_the_coordinates_and_grid_mapping_of_groups_above(tmp_path, 
         attributes={"grid_mapping": "crs"},
     )  # fmt: skip
     named = [("g.zarr", "a/b/c/d/e/r"), ("g.zarr/a/b", "c/d/e/r"), ("g.zarr/a/b/c/d/e/r", "")]
-    wanted = header(str(tmp_path / "g.zarr"), "vrt", HeaderOptions("a/b/c/d/e/r"), SourceOptions())
+    wanted = header(str(tmp_path / "g.zarr"), FlatForm("vrt"), SourceOptions(), path="a/b/c/d/e/r")
     assert b"<GeoTransform>0.5, 1.0, 0.0, 51.0, 0.0, -2.0</GeoTransform>" in wanted
     assert b"EPSG:32633" in wanted
     for source, path in named:
         of = str(tmp_path / source)
-        assert header(of, "vrt", HeaderOptions(path), SourceOptions()) == wanted, source
+        assert header(of, FlatForm("vrt"), SourceOptions(), path=path) == wanted, source
         assert (mounted(of, "views=all") / path / "array.vrt").read_bytes() == wanted, source
         said = as_json(info(of, InfoOptions(path=path)))["facts"]
         assert said["transform"] == [0.5, 1, 0, 51, 0, -2], source
@@ -138,7 +137,7 @@ def test_coordinates_beside_a_level_give_way_to_its_image(tmp_path):
     named = [("a.zarr", "scale0/image"), ("a.zarr/scale0", "image"), ("a.zarr/scale0/image", "")]
     for source, path in named:
         of = str(tmp_path / source)
-        found = header(of, "nhdr", HeaderOptions(path), SourceOptions())
+        found = header(of, FlatForm("nhdr"), SourceOptions(), path=path)
         assert b"space origin: (30,20,10)" in found, source
 
 
@@ -149,7 +148,7 @@ def test_an_array_has_the_grid_mapping_beside_it(tmp_path):
         "r", shape=(4, 5), dtype="u1", dimension_names=("y", "x"),
         attributes={"grid_mapping": "crs"},
     )  # fmt: skip
-    found = header(str(tmp_path / "g.zarr" / "r"), "vrt", HeaderOptions(), SourceOptions())
+    found = header(str(tmp_path / "g.zarr" / "r"), FlatForm("vrt"), SourceOptions())
     assert b"<GeoTransform>500000.0, 10.0, 0.0, 4600000.0, 0.0, -10.0</GeoTransform>" in found
     assert b"EPSG:32633" in found
 

@@ -16,8 +16,8 @@ from zarrfs.format.metadata.documents import DOCUMENTS
 from zarrfs.format.metadata.older.v1 import parse_array_v1
 from zarrfs.format.metadata.older.v2 import (
     parse_array_v2,
-    parse_consolidated_v2,
     read_array_v2,
+    read_consolidated_v2,
     read_group_v2,
 )
 
@@ -206,7 +206,7 @@ class TestDocuments:
             read_group_v2({"zarr_format": 2}, [])
 
     def test_consolidated(self):
-        text = json.dumps(
+        nodes = read_consolidated_v2(
             {
                 "zarr_consolidated_format": 1,
                 "metadata": {
@@ -216,16 +216,15 @@ class TestDocuments:
                     "a/.zgroup": {"zarr_format": 2},
                 },
             }
-        ).encode()
-        nodes = parse_consolidated_v2(text)
+        )
         assert set(nodes) == {"", "a", "a/b"}
         assert set(nodes["a/b"]) == set(DOCUMENTS[2]) - {".zgroup", ".zmetadata"}
         array = read_array_v2(nodes["a/b"][".zarray"], nodes["a/b"][".zattrs"])
         assert (array.shape, array.attributes["x"]) == ((5, 7), 1)
         assert read_group_v2({"zarr_format": 2}, None, nodes).children == nodes
-        for wrong in (b"[]", b"{}", b'{"metadata": 1}', b"{"):
+        for wrong in ([], {}, {"metadata": 1}):
             with pytest.raises(MetadataError, match="zmetadata"):
-                parse_consolidated_v2(wrong)
+                read_consolidated_v2(wrong)
 
 
 class TestRefusals:

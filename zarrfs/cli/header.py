@@ -66,14 +66,16 @@ def command(
 
     Exit status: 0 printed, 1 failed, also if the format cannot express the array, 2 wrong usage.
     """
-    from zarrfs.library.header import HeaderOptions, header
+    from zarrfs.library.header import header
     from zarrfs.library.source import SourceOptions
+    from zarrfs.library.transfer.flat_form import FlatForm
 
     made = header(
         source,
-        container,
-        HeaderOptions(path, data_file, byteorder, order),
+        FlatForm(container, byteorder, order),
         SourceOptions(storage_options=storage_options),
+        path=path,
+        data_file=data_file,
     )
     sys.stdout.buffer.write(made)
     sys.stdout.flush()

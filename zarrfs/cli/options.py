@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from zarrfs.library.transfer.flat_form import FlatForm
 
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-
 Command = Callable[..., int]
 
 
@@ -215,9 +213,9 @@ def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     if value is None:
         return None
-    text = value.strip().lower().removesuffix("b").removesuffix("i")
-    unit = text[-1:] if text[-1:] in _UNITS else ""
+    from zarrfs.daemon.options.option_values import memory
+
     try:
-        return int(float(text.removesuffix(unit)) * _UNITS[unit])
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"{value!r} is not a size such as 512M or 4G") from None
+        return memory(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} {error}") from None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Protocol
 
 Index = tuple[int, ...]
@@ -202,6 +203,11 @@ class ChunkGrid:
         return len(index) == len(self.axes) and all(
             0 <= i < n for i, n in zip(index, self.counts, strict=True)
         )
+
+    def chunks_in(self, origin: Index, shape: Shape) -> Iterator[Index]:
+        """The chunks that hold elements of a box, which has some along each axis."""
+        box = zip(self.axes, origin, shape, strict=True)
+        return product(*(range(a.chunk_of(o), a.chunk_of(o + n - 1) + 1) for a, o, n in box))
 
     def origin(self, index: Index) -> Index:
         """Array index of a chunk's first element."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.data_type import DataType
 
@@ -85,6 +86,12 @@ class SizeBound(NamedTuple):
         # Memory is reserved for so many bytes, also for each of a million chunks of one element.
         more += min(_MOST_OVERHEAD, _LEAST_OVERHEAD + 64 * self.maximum)
         return SizeBound(self.maximum + more, exact=False)
+
+    def check(self, size: int, what: str = "has") -> None:
+        """Raises DecodeError for a size that the form cannot have."""
+        if size > self.maximum or (self.exact and size != self.maximum):
+            most = "" if self.exact else "at most "
+            raise DecodeError(f"{what} {size} bytes, expected {most}{self.maximum}")
 
 
 class BoundArrayArray(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -19,12 +19,10 @@ class CreateOptions:
 
     storage_options : given to fsspec as they are; never shown.
     if_exists : what to do where an array is already.
-    deleted : told how many objects of an array that is replaced are gone.
     """
 
     storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
     if_exists: IfExists = IfExists.FAIL
-    deleted: Callable[[int], object] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def create(target: str, array: NewArray, options: CreateOptions) -> Created:
     """
     new_documents(array)
     with closing(create_store(target, StoreConfig(options.storage_options))) as store:
-        outcome = create_array(store, "", array, options.if_exists, options.deleted)
+        outcome = create_array(store, "", array, options.if_exists)
         metadata = Hierarchy(store).root().metadata
         assert isinstance(metadata, ArrayMetadata)
         return Created(outcome, metadata)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from zarrfs.errors import UsageError
 from zarrfs.library.source import SourceOptions, facts_around, find_array, open_source
@@ -12,31 +11,21 @@ from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.views.headers.describe import describe
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderOptions:
-    """
+def header(
+    source: str, form: FlatForm, of: SourceOptions, *, path: str = "", data_file: str = "array.bin"
+) -> bytes:
+    """The bytes before the elements in the format of ``form``.
+
     path : of the array below the source.
     data_file : name of the file with the elements, for a header in a separate file.
-    byteorder, order : of the elements; see `zarrfs.views.elements.elements.FlatConfig`.
-    """
-
-    path: str = ""
-    data_file: str = "array.bin"
-    byteorder: Literal["little", "big"] = "little"
-    order: Literal["C", "F"] = "C"
-
-
-def header(source: str, container: str, options: HeaderOptions, of: SourceOptions) -> bytes:
-    """The bytes before the elements in the format ``container``.
 
     Raises UnsupportedError if the format cannot express the array, and ZarrfsError.
     """
-    name = options.data_file
+    name = data_file
     if not name.isprintable() or not name.isascii() or name != name.strip() or not name:
         raise UsageError(f"{name!r} cannot be the name of a data file in a header")
-    form = FlatForm(container, options.byteorder, options.order)
     with closing(open_source(source, of)) as store:
-        node, metadata = find_array(store, options.path, of)
+        node, metadata = find_array(store, path, of)
         around = facts_around(source, store, node, of)
     array = describe(metadata, form.layout, node.path, around)
     made = form.form(replace(array, data_file=name))

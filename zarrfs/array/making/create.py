@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -67,7 +67,6 @@ def create_array(
     path: str,
     array: NewArray,
     if_exists: IfExists = IfExists.FAIL,
-    deleted: Callable[[int], object] = lambda _: None,
 ) -> Outcome:
     """Create an array at ``path`` below the store's root. Blocks.
 
@@ -75,8 +74,6 @@ def create_array(
     writes in one step (`Store.conditional`). A program that is stopped while it replaces an array
     leaves no array there. A program that is stopped while it creates an array of Zarr 2 may leave
     it without its attributes.
-
-    deleted : called with the number of deleted objects while an array is replaced.
 
     Raises `AlreadyExists` if another node is there, `UsageError` and `MetadataError` for an array
     that cannot be created, and `StoreError`.
@@ -94,7 +91,7 @@ def create_array(
     if node is not None and if_exists is not IfExists.REPLACE:
         raise AlreadyExists(f"{_shown(store, path)}: {_what(node)}")
     try:
-        outcome = _make_room(store, path, node, if_exists, deleted)
+        outcome = _make_room(store, path, node, if_exists)
         _put(store, path, documents, left if outcome is Outcome.CREATED else None)
     except StoreConflict:
         node = Hierarchy(store).node(path)
@@ -207,13 +204,7 @@ def _what(node: Node) -> str:
     return "a group exists, which --overwrite does not replace: remove the group first"
 
 
-def _make_room(
-    store: Store,
-    path: str,
-    node: Node | None,
-    if_exists: IfExists,
-    deleted: Callable[[int], object],
-) -> Outcome:
+def _make_room(store: Store, path: str, node: Node | None, if_exists: IfExists) -> Outcome:
     """Raises AlreadyExists for a node that is not replaced, StoreConflict for one just created."""
     names = _names(store, path) if node is None else []
     if node is None and not names:
@@ -228,7 +219,7 @@ def _make_room(
         raise AlreadyExists(f"{where}: is not empty (it has {names[0]!r}) and is not a Zarr array")
     if if_exists is not IfExists.REPLACE:
         raise AlreadyExists(f"{where}: holds chunks of an array without metadata")
-    _remove(store, path, deleted)
+    _remove(store, path)
     return Outcome.REPLACED
 
 
@@ -245,13 +236,13 @@ def _names(store: Store, path: str) -> list[str]:
         return []
 
 
-def _remove(store: Store, path: str, deleted: Callable[[int], object]) -> None:
+def _remove(store: Store, path: str) -> None:
     """Delete an array, metadata first, so that no reader sees half of it. Other files stay."""
     for name in _DOCUMENT_NAMES:
         key = join(path, name)
         if (info := store.info(key)) is not None:
             store.delete(key, expected=info.generation)
-    delete_keys(store, _chunk_keys(store, path), deleted)
+    delete_keys(store, _chunk_keys(store, path))
 
 
 def _chunk_keys(store: Store, path: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from zarrfs.store.base import ANY, Store
@@ -13,17 +13,12 @@ _REMOTE_THREADS = 16
 _WAITING_PER_THREAD = 8
 
 
-def delete_keys(
-    store: Store, keys: Iterable[str], deleted: Callable[[int], object] = lambda _: None
-) -> None:
+def delete_keys(store: Store, keys: Iterable[str]) -> None:
     """Delete objects, several at a time; the caller may list them meanwhile.
-
-    deleted : called with the number of objects deleted so far, in the calling thread.
 
     Raises the first `StoreError`; some other objects are deleted then, and the rest is not.
     """
     threads = _LOCAL_THREADS if store.traits.near else _REMOTE_THREADS
-    done = 0
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[None]] = deque()
         try:
@@ -31,12 +26,8 @@ def delete_keys(
                 waiting.append(pool.submit(store.delete, key, expected=ANY))
                 if len(waiting) >= threads * _WAITING_PER_THREAD:
                     waiting.popleft().result()
-                    done += 1
-                    deleted(done)
             while waiting:
                 waiting.popleft().result()
-                done += 1
-                deleted(done)
         finally:
             for future in waiting:
                 future.cancel()

@@ -7,10 +7,11 @@ import logging
 import math
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import trio
 
+from zarrfs.daemon.life.hooks import Hooks
 from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import SIGNALS, Signals
 from zarrfs.fuse.session import Session
@@ -37,26 +38,6 @@ class LifecycleConfig(NamedTuple):
     sync_seconds: float = 60.0
     drain_seconds: float = 10.0
     end_seconds: float = 30.0
-
-
-class Hooks(Protocol):
-    """The rest of the daemon, as the event loop sees it; see `zarrfs.daemon.life.hooks`."""
-
-    def ready(self) -> bool: ...
-
-    def dump(self) -> str: ...
-
-    def summary(self) -> str: ...
-
-    async def reload(self) -> None: ...
-
-    def ending(self) -> None: ...
-
-    async def sync(self) -> None: ...
-
-    async def take_commands(self) -> None: ...
-
-    async def keep_nursery(self) -> None: ...
 
 
 async def live(

@@ -94,7 +94,11 @@ class BoundBlosc(BoundBytesBytes):
         if len(data) < _HEADER:
             raise DecodeError(f"{len(data)} bytes are too few for a Blosc header")
         typesize, nbytes, blocksize, cbytes = _SIZES.unpack_from(data)
-        self._check_sizes(nbytes, cbytes, len(data))
+        # c-blosc trusts the sizes in the header:
+        # https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
+        if cbytes != len(data):
+            raise DecodeError(f"Blosc header says {cbytes} bytes, there are {len(data)}")
+        self.decoded.check(nbytes, "the Blosc header says")
         if nbytes == 0:
             return b""
         possible = typesize and 0 < blocksize <= nbytes
@@ -113,18 +117,6 @@ class BoundBlosc(BoundBytesBytes):
             return blosc.decompress(data, out)  # type: ignore[no-any-return]
         except (RuntimeError, ValueError) as error:
             raise DecodeError(f"Blosc: {error}") from error
-
-    def _check_sizes(self, nbytes: int, cbytes: int, length: int) -> None:
-        """Compare the sizes in a header with the expected one, and with the encoded bytes.
-
-        c-blosc trusts them: https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
-        """
-        if cbytes != length:
-            raise DecodeError(f"Blosc header says {cbytes} bytes, there are {length}")
-        if nbytes > self.decoded.maximum or (self.decoded.exact and nbytes != self.decoded.maximum):
-            raise DecodeError(
-                f"Blosc header says {nbytes} decoded bytes, expected {self.decoded.maximum}"
-            )
 
     @property
     def head(self) -> int:

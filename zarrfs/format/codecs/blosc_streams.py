@@ -48,14 +48,14 @@ _Fills = Callable[[memoryview, memoryview], bool]
 """Whether a stream, the first argument, decodes to bytes that fill the second one."""
 
 
-def handles(data: Buffer, start: int = 0) -> bool:
-    """Whether `fill` should try to decode the container at ``start``, of at least a header."""
-    flags = data[start + 2]
+def handles(data: Buffer) -> bool:
+    """Whether `fill` should try to decode a container, of at least a header."""
+    flags = data[2]
     if flags & MEMCPYED or (number := flags >> COMPRESSOR) not in (_SNAPPY, _ZLIB):
         return False
     if number == _SNAPPY:
         return True
-    header = Header(*HEADER.unpack_from(data, start))
+    header = Header(*HEADER.unpack_from(data))
     if libdeflate() is None or not header.blocksize:
         return False
     streams = len(header.offsets) * (header.typesize if header.is_split else 1)

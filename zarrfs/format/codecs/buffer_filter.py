@@ -64,10 +64,7 @@ class BoundBufferFilter(BoundBytesBytes):
     encoded: SizeBound
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        if len(data) > self.encoded.maximum or (
-            self.encoded.exact and len(data) != self.encoded.maximum
-        ):
-            raise DecodeError(f"has {len(data)} bytes, expected {self.encoded.maximum}")
+        self.encoded.check(len(data))
         if not len(data):
             return b""
         try:
@@ -76,8 +73,7 @@ class BoundBufferFilter(BoundBytesBytes):
         except FAILURES as error:
             raise DecodeError(f"{self.codec.codec_id}: {reason_of(error)}") from error
         result = _as_bytes(decoded)
-        if self.decoded.exact and len(result) != self.decoded.maximum:
-            raise DecodeError(f"decodes to {len(result)} bytes, expected {self.decoded.maximum}")
+        self.decoded.check(len(result), "decodes to")
         return result
 
     def encode(self, data: Buffer) -> Buffer:

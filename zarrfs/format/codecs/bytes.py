@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.copying import contiguous
 from zarrfs.format.data_type import from_big_words, to_big_words
@@ -47,8 +46,7 @@ class BoundBytes:
         return self.spec.data_type.check is None and self.spec.data_type.canonical is None
 
     def decode(self, data: Buffer) -> Chunk:
-        if len(data) != self.encoded.maximum:
-            raise DecodeError(f"decodes to {len(data)} bytes, expected {self.encoded.maximum}")
+        self.encoded.check(len(data), "decodes to")
         # numpy accepts no buffer without bytes.
         if not data:
             return np.empty(self.spec.shape, self.spec.dtype)

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.unserved import missing_package
 from zarrfs.isolation.decoders import isolated
@@ -49,8 +48,7 @@ class BoundGrib:
         return SizeBound(16 * self.spec.elements + _OVERHEAD, exact=False)
 
     def decode(self, data: Buffer) -> Chunk:
-        if len(data) > self.encoded.maximum:
-            raise DecodeError(f"has {len(data)} bytes, at most {self.encoded.maximum} are possible")
+        self.encoded.check(len(data))
         native = self.spec.dtype.newbyteorder("=")
         parameters = {"key": self.key, "elements": self.spec.elements, "dtype": native.str}
         decoded = isolated(_MESSAGE).decode(

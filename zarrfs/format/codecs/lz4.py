@@ -39,10 +39,7 @@ class BoundLz4(BoundCompressor):
         size = int.from_bytes(data[:_HEADER], "little")
         if len(data) <= _HEADER and (size or not data):
             raise DecodeError(f"{len(data)} bytes are too few for LZ4")
-        if size > self.decoded.maximum or (self.decoded.exact and size != self.decoded.maximum):
-            raise DecodeError(
-                f"LZ4 header says {size} decoded bytes, expected {self.decoded.maximum}"
-            )
+        self.decoded.check(size, "the LZ4 header says")
         if size == 0:
             return b""
         if out is not None and len(out) != size:

@@ -91,8 +91,7 @@ class BoundObjects:
         return SizeBound(LARGEST_CHUNK, exact=False)
 
     def decode(self, data: Buffer) -> Chunk:
-        if len(data) > self.encoded.maximum:
-            raise DecodeError(f"has {len(data)} bytes, at most {self.encoded.maximum} are possible")
+        self.encoded.check(len(data))
         try:
             values = self._values(data)
         except (ValueError, TypeError, KeyError, IndexError, RecursionError, SystemError) as error:
@@ -107,8 +106,6 @@ class BoundObjects:
     def _values(self, data: Buffer) -> list[Any]:
         match self.members["id"]:
             case "categorize":
-                if len(data) != self.encoded.maximum:
-                    raise ValueError(f"has {len(data)} bytes, expected {self.encoded.maximum}")
                 return self.codec.decode(np.frombuffer(data, np.uint8)).tolist()  # type: ignore[no-any-return]
             case "vlen-array":
                 if int.from_bytes(data[:4], "little") != self.spec.elements:

@@ -70,8 +70,7 @@ class BoundPackbits:
         return SizeBound(self._packed + (self.padding_encoding != "none"), exact=True)
 
     def decode(self, data: Buffer) -> Chunk:
-        if len(data) != self.encoded.maximum:
-            raise DecodeError(f"has {len(data)} bytes, expected {self.encoded.maximum}")
+        self.encoded.check(len(data))
         view = memoryview(data)
         if self.padding_encoding != "none":
             at_start = self.padding_encoding == "first_byte"

@@ -132,9 +132,8 @@ class BoundZfp:
     def decode(self, data: Buffer) -> Chunk:
         if not len(data):
             raise DecodeError("zfp: no data")
+        self.encoded.check(len(data), "zfp: has")
         limit = self.encoded.maximum
-        if len(data) > limit:
-            raise DecodeError(f"zfp: has {len(data)} bytes, at most {limit} are possible")
         native = self.promotion.native
         size = self.spec.elements * native.itemsize
         parameters = {

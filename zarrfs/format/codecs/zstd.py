@@ -75,12 +75,10 @@ class BoundZstd(BoundCompressor):
 
     def _check_size(self, data: Buffer) -> None:
         known, at_most = content_size(data)
-        expected = self.decoded.maximum
         if known is not None:
-            if known > expected or (self.decoded.exact and known != expected):
-                raise DecodeError(f"Zstandard frames hold {known} bytes, expected {expected}")
-        elif not self.decoded.exact and at_most > expected:
-            raise DecodeError(f"Zstandard frames may hold more than {expected} bytes")
+            self.decoded.check(known, "Zstandard frames hold")
+        elif not self.decoded.exact and at_most > self.decoded.maximum:
+            raise DecodeError(f"Zstandard frames may hold more than {self.decoded.maximum} bytes")
 
     def encode(self, data: Buffer) -> Buffer:
         return self.encode_all([data])[0]

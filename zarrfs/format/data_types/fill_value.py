@@ -7,7 +7,6 @@ another form with the same meaning, that form is read too.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import re
 from typing import Any, NamedTuple
@@ -109,13 +108,18 @@ class ComplexFill(NamedTuple):
         return b"".join(parse_float(v, self.part) for v in value)
 
 
+def from_base64(text: str, what: str = "base64") -> bytes:
+    """Raises ValueError that says ``what`` was expected."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ValueError(f"expected {what}") from error
+
+
 def parse_raw(value: Any, dtype: np.dtype[Any]) -> bytes:
     """A list of bytes as in the specification, or base64 as TensorStore writes it."""
     if isinstance(value, str):
-        try:
-            return base64.b64decode(value, validate=True)
-        except binascii.Error as error:
-            raise ValueError("expected a list of bytes or base64") from error
+        return from_base64(value, "a list of bytes or base64")
     if isinstance(value, list | tuple) and all(
         isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 256 for v in value
     ):

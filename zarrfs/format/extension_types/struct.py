@@ -5,8 +5,6 @@ https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/struct
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from zarrfs import bounds
 from zarrfs.format.data_type import DataType
+from zarrfs.format.data_types.fill_value import from_base64
 from zarrfs.format.registry import parse_data_type
 
 OLD_STRUCT = "structured"
@@ -92,10 +91,7 @@ class StructFill:
         if value is None or (value == 0 and isinstance(value, int)):
             return bytes(dtype.itemsize)
         if isinstance(value, str):
-            try:
-                return base64.b64decode(value, validate=True)
-            except binascii.Error as error:
-                raise ValueError("expected an object or base64") from error
+            return from_base64(value, "an object or base64")
         if isinstance(value, list | tuple) and len(value) == len(self.fields):
             value = {name: item for (name, _), item in zip(self.fields, value, strict=True)}
         if not isinstance(value, Mapping) or set(value) != {name for name, _ in self.fields}:

@@ -9,8 +9,6 @@ chunks, so one limit applies to all of them.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,11 +61,6 @@ def _parse_string(value: Any, dtype: np.dtype[Any]) -> bytes:
 def _parse_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
     if value is None or (value == 0 and isinstance(value, int)):
         return b""
-    if isinstance(value, str):
-        try:
-            return base64.b64decode(value, validate=True)
-        except binascii.Error as error:
-            raise ValueError("expected a list of bytes or base64") from error
     return parse_raw(value, dtype)
 
 

@@ -383,11 +383,7 @@ class MountedArray(MountedNode):
             return [place.chunk]
         start = place.tree.grid.origin(place.chunk)
         lengths = place.tree.grid.valid_shape(place.chunk)
-        ranges = [
-            range(axis.chunk_of(first), axis.chunk_of(first + length - 1) + 1)
-            for axis, first, length in zip(read.axes, start, lengths, strict=True)
-        ]
-        return list(product(*ranges))
+        return list(read.chunks_in(start, lengths))
 
     def stored_object(self, place: TreePlace) -> Index:
         """Index of the stored object behind a chunk or shard file."""

@@ -180,14 +180,11 @@ class ArrayCheck:
         if not layout.sharded:
             yield [stored]
             return
-        ranges = []
         origin, valid = layout.stored.origin(stored), layout.stored.valid_shape(stored)
-        for axis, first, length in zip(layout.read.axes, origin, valid, strict=True):
-            ranges.append(range(axis.chunk_of(first), axis.chunk_of(first + length - 1) + 1))
         batch: list[Index] = []
         cost = 0
         most = self._budget.total // _BATCH_SHARE - self._array.shard_cost
-        for index in product(*ranges):
+        for index in layout.read.chunks_in(origin, valid):
             more = self._cost(index)
             if batch and cost + more > most:
                 yield batch

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial, reduce
-from itertools import product
 from operator import xor
 from os import cpu_count
 from typing import Any
@@ -195,13 +194,7 @@ class BoxCopy:
         return tile.elements * item
 
     def _indices(self, tile: Tile) -> Iterator[Index]:
-        axes = self._layout.stored.axes
-        return product(
-            *(
-                range(axis.chunk_of(o), axis.chunk_of(o + n - 1) + 1)
-                for axis, o, n in zip(axes, tile.start, tile.shape, strict=True)
-            )
-        )
+        return self._layout.stored.chunks_in(tile.start, tile.shape)
 
     def _tile_of(self, index: Index) -> Tile:
         return _chunk_tile(self._layout.stored, index)
@@ -239,11 +232,7 @@ class BoxCopy:
         """Elements of variable length."""
         grid = self._source.layout.read
         box = np.empty(shape, self._source.layout.data_type.dtype)
-        ranges = (
-            range(axis.chunk_of(o), axis.chunk_of(o + n - 1) + 1)
-            for axis, o, n in zip(grid.axes, origin, shape, strict=True)
-        )
-        for result in self._source.read_chunks(list(product(*ranges))):
+        for result in self._source.read_chunks(list(grid.chunks_in(origin, shape))):
             if result.chunk is None:
                 assert result.error is not None
                 raise result.error
@@ -305,8 +294,7 @@ class BoxCopy:
 
     def _inner(self, tile: Tile) -> Iterator[Index]:
         """The read chunks in a box."""
-        axes = zip(self._layout.read.axes, tile.start, tile.shape, strict=True)
-        return product(*(range(a.chunk_of(o), a.chunk_of(o + n - 1) + 1) for a, o, n in axes))
+        return self._layout.read.chunks_in(tile.start, tile.shape)
 
     def _chunk(self, box: NDArray[Any], tile: Tile, index: Index) -> NDArray[Any]:
         """A read chunk of the destination, whole."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from operator import add
 
 from zarrfs.array.array import Array
@@ -109,11 +108,8 @@ class Passing:
     def _assembled(self, stored: Index) -> EncodedObject:
         layout = self.writer.array.layout
         origin, valid = layout.stored.origin(stored), layout.stored.valid_shape(stored)
-        ranges = (
-            range(axis.chunk_of(o), axis.chunk_of(o + n - 1) + 1)
-            for axis, o, n in zip(layout.read.axes, origin, valid, strict=True)
-        )
-        by_source = {tuple(map(add, index, self.chunks)): index for index in product(*ranges)}
+        inner = layout.read.chunks_in(origin, valid)
+        by_source = {tuple(map(add, index, self.chunks)): index for index in inner}
         encoded: dict[Index, Buffer] = {}
         for chunk in self.source.read_encoded(list(by_source)):
             if not isinstance(chunk, ChunkResult):

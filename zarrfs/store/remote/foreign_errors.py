@@ -43,8 +43,6 @@ _PASSING_CODES = frozenset(
         "504",
     }
 )
-_BUSY_STATUS = frozenset({429, 503})
-_BUSY_CODES = frozenset({"SlowDown", "Throttling", "ServiceUnavailable", "429", "503"})
 # Codes for a missing bucket, as opposed to a missing object in it.
 SERVICE_GONE = frozenset({"NoSuchBucket", "InvalidBucketName", "ContainerNotFound"})
 # By name and package, because these packages may not be installed.
@@ -66,11 +64,6 @@ def s3_code(error: BaseException) -> str | None:
             code = response.get("Error", {}).get("Code")
             return None if code is None else str(code)
     return None
-
-
-def is_busy(error: BaseException) -> bool:
-    """Whether the service says that it gets too many requests."""
-    return getattr(error, "status", None) in _BUSY_STATUS or s3_code(error) in _BUSY_CODES
 
 
 def _retry_after_s(error: BaseException) -> float:

@@ -50,11 +50,6 @@ def parse_array_v2(zarray: bytes, zattrs: bytes | None) -> ArrayMetadata:
     return read_array_v2(load_json(zarray, V2_ARRAY), attributes)
 
 
-def parse_consolidated_v2(zmetadata: bytes) -> Consolidated:
-    """As `read_consolidated_v2`."""
-    return read_consolidated_v2(load_json(zmetadata, V2_CONSOLIDATED))
-
-
 def read_consolidated_v2(value: Any) -> Consolidated:
     """The documents in a parsed ``.zmetadata``, by the node's path, then by the document's name.
 

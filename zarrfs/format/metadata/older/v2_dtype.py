@@ -6,8 +6,6 @@ and "Fill value encoding".
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import Any
 
@@ -15,6 +13,7 @@ import numpy as np
 
 from zarrfs import bounds
 from zarrfs.format.data_type import DataType, from_big_words
+from zarrfs.format.data_types.fill_value import from_base64
 from zarrfs.format.metadata.lenient import plain_fill
 
 _TYPE = re.compile(r"[<>|=]?[?biufcmMSUVO]\d*(\[\d*[A-Za-zμ]+\])?", re.ASCII)
@@ -85,18 +84,15 @@ def _is_zero(value: Any) -> bool:
 
 def _text_or_base64(value: str) -> bytes:
     try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
+        return from_base64(value)
+    except ValueError:
         # The value can only be the text itself.
         return value.encode()
 
 
 def _stored_bytes(value: str, data_type: DataType, stored: np.dtype[Any]) -> bytes:
     """Decode base64 of one element in its stored form."""
-    try:
-        raw = base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError("expected base64") from error
+    raw = from_base64(value)
     if len(raw) != stored.itemsize:
         raise ValueError(f"has {len(raw)} bytes, {stored} has {stored.itemsize}")
     if stored == data_type.dtype:
