@@ -26,8 +26,8 @@ from tests.cli.in_process import in_process
 from tests.remote_server.link import random_faults
 from tests.remote_server.server import RemoteServer
 from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.library import engine as engines
 from zarrfs.library.copying import boxes
-from zarrfs.library.copying import copy as copying
 from zarrfs.library.copying.record import RECORD
 from zarrfs.library.engine import EngineConfig, WorkersLost, engine, for_workers, run
 from zarrfs.store.open import open_store
@@ -73,7 +73,7 @@ def same(path) -> bool:
 
 def small_tasks(monkeypatch):
     """One box of a few objects in each task, so that there are several."""
-    monkeypatch.setattr(copying, "_TASK_BYTES", 1)
+    monkeypatch.setattr(engines, "_TASK_BYTES", 1)
     monkeypatch.setattr(boxes, "_USEFUL", 1)
 
 

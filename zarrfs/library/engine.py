@@ -24,11 +24,14 @@ from zarrfs.store.redact import shown_url
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
+_Thing = TypeVar("_Thing")
 
 RESOURCE = "memory"
 """The resource of a Dask worker that tells how many bytes its tasks may take together."""
 
 _WAIT_S = 5.0
+# Decoded bytes, and number, of what a task has that is sent to a worker.
+_TASK_BYTES, _MOST_IN_TASK = 256 << 20, 4096
 # A task for each thread of the workers, and one that waits.
 _QUEUED = 2
 # Storage options that hold no secret; all others stay on the machine that was given them.
@@ -95,6 +98,18 @@ def run(
         for future in running:
             future.cancel()
         wait(running, None if not _is_remote(executor) else _WAIT_S)
+
+
+def per_task(size: int) -> int:
+    """How many things of ``size`` decoded bytes a task has that is sent to a worker."""
+    return min(max(1, _TASK_BYTES // max(1, size)), _MOST_IN_TASK)
+
+
+def batches(things: Iterable[_Thing], most: int) -> Iterator[tuple[_Thing, ...]]:
+    """All of them in order, at most so many together."""
+    coming = iter(things)
+    while some := tuple(islice(coming, most)):
+        yield some
 
 
 def _in_worker(perform: Callable[[_Task], _Result], task: _Task) -> _Result:

@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from zarrfs.errors import StoreError, StoreReadOnly, StoreTooLarge
+from zarrfs.errors import StoreError, StoreReadOnly
 from zarrfs.store.base import (
     Blob,
-    ByteRange,
     Conditional,
     Data,
     Expected,
@@ -23,7 +22,8 @@ from zarrfs.store.base import (
     put_one_by_one,
     real_key,
 )
-from zarrfs.store.ranges import resolve
+from zarrfs.store.wrappers.assumed import AssumedStore
+from zarrfs.store.wrappers.wrapper import OneRead
 
 _T = TypeVar("_T")
 
@@ -32,7 +32,6 @@ _GROUP = {
     "zarr.json": b'{"zarr_format": 3, "node_type": "group", "attributes": {}}\n',
     ".zgroup": b'{"zarr_format": 2}\n',
 }
-_STATE = (0,)
 _STRENGTHS = (Conditional.CHECKED, Conditional.AMONG_OURSELVES, Conditional.ALWAYS)
 
 
@@ -52,7 +51,7 @@ def names_of(sources: Sequence[str], name_of: Callable[[str], str]) -> list[str]
     return names
 
 
-class JoinedStores(Store):
+class JoinedStores(OneRead):
     """The objects of each store below its name, with the interface of `Store`.
 
     The root is a group that no store has. Its document cannot be changed.
@@ -61,6 +60,7 @@ class JoinedStores(Store):
     def __init__(self, stores: Mapping[str, Store]) -> None:
         self._stores = dict(stores)
         self._all = tuple(self._stores.values())
+        self._root = AssumedStore(self._all[0], _GROUP)
 
     @property
     def url(self) -> str:
@@ -86,25 +86,12 @@ class JoinedStores(Store):
     def trouble(self) -> Mapping[str, Any] | None:
         return next((found for store in self._all if (found := store.trouble) is not None), None)
 
-    def get(self, key: str, *, limit: int) -> Blob | None:
-        if (document := _GROUP.get(key)) is not None:
-            if len(document) > limit:
-                raise StoreTooLarge(key, f"has {len(document)} bytes, the limit is {limit}")
-            return Blob(document, _info(document))
-        return self._ask(key, lambda store, inside: store.get(inside, limit=limit))
-
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         found = self._store_of_all(keys)
         if found is None:
             return get_one_by_one(self, keys, limit)
         name, store = found
         return self._each(name, store.get_many([_inside(key) for key in keys], limit=limit))
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        if (document := _GROUP.get(key)) is not None:
-            spans = [resolve(part, len(document)) for part in ranges]
-            return [Blob(document[start:stop], _info(document)) for start, stop in spans]
-        return self._ask(key, lambda store, inside: store.get_ranges(inside, ranges))
 
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
         found = self._store_of_all([steps.key for steps in wanted])
@@ -120,11 +107,6 @@ class JoinedStores(Store):
         store = self._stores.get(name)
         real = inside if store is None else real_key(store, inside)
         return real if os.path.isabs(real) else f"{name}/{real}".rstrip("/")
-
-    def info(self, key: str) -> ObjectInfo | None:
-        if (document := _GROUP.get(key)) is not None:
-            return _info(document)
-        return self._ask(key, lambda store, inside: store.info(inside))
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         if not prefix:
@@ -146,7 +128,7 @@ class JoinedStores(Store):
         def put(store: Store, inside: str) -> ObjectInfo | None:
             return store.put(inside, parts, expected=expected)
 
-        if (done := self._ask(key, put)) is None:
+        if (done := self._read(key, put)) is None:
             raise StoreReadOnly(key, "belongs to no source of the mount")
         return done
 
@@ -159,7 +141,7 @@ class JoinedStores(Store):
         return list(self._each(name, iter(store.put_many(inside))))
 
     def delete(self, key: str, *, expected: Expected) -> None:
-        self._ask(key, lambda store, inside: store.delete(inside, expected=expected))
+        self._read(key, lambda store, inside: store.delete(inside, expected=expected))
 
     def leftovers(self) -> list[str]:
         return [f"{n}/{path}" for n, store in self._stores.items() for path in store.leftovers()]
@@ -183,12 +165,11 @@ class JoinedStores(Store):
         for store in self._all:
             store.close()
 
-    def _ask(self, key: str, ask: Callable[[Store, str], _T]) -> _T | None:
-        """Ask the store of ``key``; None where there is no such store."""
+    def _read(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
         name, slash, inside = key.partition("/")
         store = self._stores.get(name)
         if store is None or not slash:
-            return None
+            return ask(self._root, key) if key in _GROUP else None
         try:
             return ask(store, inside)
         except StoreError as error:
@@ -211,10 +192,6 @@ class JoinedStores(Store):
 
 def _inside(key: str) -> str:
     return key.partition("/")[2]
-
-
-def _info(document: bytes) -> ObjectInfo:
-    return ObjectInfo(len(document), None, _STATE)
 
 
 def _named(name: str, error: StoreError) -> StoreError:

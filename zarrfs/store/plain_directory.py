@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, get_one_by_one, may_exist
+from zarrfs.store.base import Blob, ByteRange, Store, get_one_by_one, may_exist
 from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
 from zarrfs.store.local.beneath import others_may_read
 from zarrfs.store.local.local import LocalStore
@@ -124,9 +124,6 @@ class PlainDirectory(StoreWrapper):
         """Open the file at ``key`` as a store. Raises StoreError if that fails."""
         self._store_of(key)
 
-    def get(self, key: str, *, limit: int) -> Blob | None:
-        return self._ask(key, lambda store, inside: store.get(inside, limit=limit))
-
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         if keys and self._store_of(keys[0]) is None and not self._may_be_inside(keys):
             return self._inner.get_many(keys, limit=limit)
@@ -137,12 +134,6 @@ class PlainDirectory(StoreWrapper):
         if keys and self._store_of(keys[0]) is None and not self._may_be_inside(keys):
             return may_exist(self._inner, keys)
         return keys
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._ask(key, lambda store, inside: store.get_ranges(inside, ranges))
-
-    def info(self, key: str) -> ObjectInfo | None:
-        return self._ask(key, lambda store, inside: store.info(inside))
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         found = self._store_of(prefix) if prefix else None
@@ -167,7 +158,7 @@ class PlainDirectory(StoreWrapper):
             os.close(each.fd)
         super().close()
 
-    def _ask(self, key: str, ask: Callable[[Store, str], _T]) -> _T:
+    def _read(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
         found = self._store_of(key)
         if found is None:
             return ask(self._inner, key)

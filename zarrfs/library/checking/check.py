@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -40,13 +39,18 @@ from zarrfs.format.metadata.v3 import problems
 from zarrfs.library.checking.array_check import ArrayCheck, CheckTask, check_objects
 from zarrfs.library.checking.consolidated import ConsolidatedList
 from zarrfs.library.checking.findings import Finding, Totals
-from zarrfs.library.engine import Engine, EngineConfig, engine, for_workers, run
+from zarrfs.library.engine import (
+    Engine,
+    EngineConfig,
+    batches,
+    engine,
+    for_workers,
+    per_task,
+    run,
+)
 from zarrfs.library.source import SourceOptions, open_caches, open_source, source_name
 from zarrfs.store.base import Store
 
-# Decoded bytes, and number, of the objects of a task that is sent to a worker.
-_TASK_BYTES = 256 << 20
-_MOST_OBJECTS = 4096
 # Groups within groups.
 _DEEPEST = 256
 _NOT_MENDED = "a repair does not mend this"
@@ -318,12 +322,11 @@ class _Check:
     def _check_elsewhere(self, workers: Engine, array: Array, stored: Iterator[Index]) -> None:
         """Have other processes read the objects of an array, some in each task."""
         layout = array.layout
-        size = max(1, layout.spec(layout.stored.largest_chunk).nbytes)
-        most = min(max(1, _TASK_BYTES // size), _MOST_OBJECTS)
+        most = per_task(layout.spec(layout.stored.largest_chunk).nbytes)
         fingerprint = array.metadata.fingerprint
         tasks = (
             CheckTask(source_name(self._source), array.path, fingerprint, self._options, indices)
-            for indices in _batches(stored, most)
+            for indices in batches(stored, most)
         )
         for _, done in run(workers.executor, workers.at_once, check_objects, tasks):
             if isinstance(done, ZarrfsError):
@@ -336,8 +339,3 @@ class _Check:
 
 def _document(group: Node) -> str:
     return join(group.path, group.documents[-1] if group.documents else "")
-
-
-def _batches(indices: Iterator[Index], most: int) -> Iterator[tuple[Index, ...]]:
-    while some := tuple(islice(indices, most)):
-        yield some

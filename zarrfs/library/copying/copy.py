@@ -35,7 +35,15 @@ from zarrfs.library.copying.form import CopyForm
 from zarrfs.library.copying.nodes import PlannedArray, PlannedNodes
 from zarrfs.library.copying.record import RECORD, CopyRecord
 from zarrfs.library.copying.task import caches_of, open_target, perform
-from zarrfs.library.engine import Engine, EngineConfig, engine, for_workers, run
+from zarrfs.library.engine import (
+    Engine,
+    EngineConfig,
+    batches,
+    engine,
+    for_workers,
+    per_task,
+    run,
+)
 from zarrfs.library.source import SourceOptions, hierarchy_of, open_source, source_name
 from zarrfs.library.transfer.transfer import Progress
 from zarrfs.store.base import ANY, Store
@@ -43,9 +51,6 @@ from zarrfs.store.foreign.kinds import ZIP_ENDINGS
 from zarrfs.store.open import create_store
 from zarrfs.store.redact import shown_url
 
-# Decoded bytes, and number, of the boxes of a task that is sent to a worker.
-_TASK_BYTES = 256 << 20
-_MOST_BOXES = 4096
 _MOST_SAID = 3
 
 
@@ -241,10 +246,8 @@ class _Work:
         return whole
 
     def _tasks(self, name: str, copy: ArrayCopy, boxes: BoxCopy) -> Iterator[CopyTask]:
-        numbered = iter(enumerate(boxes.plan.tiles))
-        size = boxes.nbytes_of_boxes
-        most = 1 if self._workers is None else min(max(1, _TASK_BYTES // size), _MOST_BOXES)
-        while some := list(islice(numbered, most)):
+        most = 1 if self._workers is None else per_task(boxes.nbytes_of_boxes)
+        for some in batches(enumerate(boxes.plan.tiles), most):
             left = [(n, tile) for n, tile in some if n not in self._record.done[name]]
             self._done += sum(boxes.nbytes(tile) for n, tile in some if (n, tile) not in left)
             if left:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +13,7 @@ from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import UnsupportedError, ZarrfsError
 from zarrfs.format.chunk_grid import ChunkGrid
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.engine import Engine, EngineConfig, run
+from zarrfs.library.engine import Engine, EngineConfig, batches, per_task, run
 from zarrfs.library.source import (
     SourceOptions,
     facts_around,
@@ -29,10 +29,6 @@ from zarrfs.views.facts.facts import Around
 
 Progress = Callable[[int, int], object]
 """Told how many bytes of how many are done; called often, and by one thread at a time."""
-
-# Decoded bytes, and number, of the tiles of a task that is sent to a worker.
-_TASK_BYTES = 256 << 20
-_MOST_TILES = 4096
 
 STANDARD_STREAM = "-"
 """In place of a file's name: standard input or output."""
@@ -88,24 +84,6 @@ class TileTask(NamedTuple):
         return sum(tile.elements for tile in self.tiles)
 
 
-def tile_tasks(whole: TileTask, plan: Iterable[Tile], skip: int, most: int) -> Iterator[TileTask]:
-    """Tasks of at most ``most`` elements, or one tile, of all tiles but the first ``skip``."""
-    some: list[tuple[int, Tile]] = []
-    size = 0
-    for numbered in islice(enumerate(plan), skip, None):
-        if some and (size + numbered[1].elements > most or len(some) >= _MOST_TILES):
-            yield whole._replace(
-                numbers=tuple(n for n, _ in some), tiles=tuple(tile for _, tile in some)
-            )
-            some, size = [], 0
-        some.append(numbered)
-        size += numbered[1].elements
-    if some:
-        yield whole._replace(
-            numbers=tuple(n for n, _ in some), tiles=tuple(tile for _, tile in some)
-        )
-
-
 def perform_elsewhere(
     workers: Engine,
     perform: Callable[[TileTask], None],
@@ -126,7 +104,11 @@ def perform_elsewhere(
     """
     total = whole.start + plan.window.elements * item
     position = whole.start + sum(tile.elements for tile in islice(plan, done)) * item
-    tasks = tile_tasks(whole, plan, done, _TASK_BYTES // item)
+    largest = Tile(plan.lengths, plan.lengths).elements * item
+    tasks = (
+        whole._replace(numbers=tuple(n for n, _ in some), tiles=tuple(tile for _, tile in some))
+        for some in batches(islice(enumerate(plan), done, None), per_task(largest))
+    )
     for part, error in run(workers.executor, workers.at_once, perform, tasks):
         if isinstance(error, ZarrfsError):
             raise error

@@ -22,8 +22,6 @@ from typing import NamedTuple, TypeVar
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
 from zarrfs.store.base import (
     ANY,
-    Blob,
-    ByteRange,
     Conditional,
     Data,
     Expected,
@@ -93,15 +91,6 @@ class OverlayStore(StoreWrapper):
     @property
     def conditional(self) -> Conditional:
         return self._upper.conditional
-
-    def get(self, key: str, *, limit: int) -> Blob | None:
-        return self._find(key, lambda store, at: store.get(at, limit=limit))
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._find(key, lambda store, at: store.get_ranges(at, ranges))
-
-    def info(self, key: str) -> ObjectInfo | None:
-        return self._find(key, lambda store, at: store.info(at))
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         below = f"{prefix}/" if prefix else ""
@@ -264,7 +253,7 @@ class OverlayStore(StoreWrapper):
     def _is_inner(self, key: str) -> bool:
         return self._upper.info(_REMOVED + key) is None
 
-    def _find(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
+    def _read(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
         found = self._naming(key, lambda: ask(self._upper, _CHANGED + key))
         if found is not None:
             return found

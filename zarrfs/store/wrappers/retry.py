@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
 from zarrfs.store.base import (
     Blob,
-    ByteRange,
     Conditional,
     Data,
     Expected,
@@ -245,17 +244,11 @@ class RetryStore(StoreWrapper):
     def trouble(self) -> Mapping[str, Any] | None:
         return self._retrier.troubles.snapshot()
 
-    def get(self, key: str, *, limit: int) -> Blob | None:
-        return self._retrier.call(key, lambda: self._inner.get(key, limit=limit))
+    def _read(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
+        return self._retrier.call(key, lambda: ask(self._inner, key))
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         return self._retrier.call_many(keys, lambda left: self._inner.get_many(left, limit=limit))
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._retrier.call(key, lambda: self._inner.get_ranges(key, ranges))
-
-    def info(self, key: str) -> ObjectInfo | None:
-        return self._retrier.call(key, lambda: self._inner.info(key))
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         return self._listing(prefix, lambda: self._inner.list_dir(prefix)) or iter(())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from zarrfs.store.base import (
     Blob,
@@ -17,8 +17,27 @@ from zarrfs.store.base import (
     real_key,
 )
 
+_T = TypeVar("_T")
 
-class StoreWrapper(Store):
+
+class OneRead(Store):
+    """A store that answers every question about one object in one way."""
+
+    def _read(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
+        """``ask`` of the store that has the object, with its key there; None: it has none."""
+        raise NotImplementedError
+
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        return self._read(key, lambda store, at: store.get(at, limit=limit))
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        return self._read(key, lambda store, at: store.get_ranges(at, ranges))
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._read(key, lambda store, at: store.info(at))
+
+
+class StoreWrapper(OneRead):
     """Passes every call on to ``inner``.
 
     Calls for several objects become calls for one each, which wrappers override.
@@ -51,18 +70,12 @@ class StoreWrapper(Store):
     def trouble(self) -> Mapping[str, Any] | None:
         return self._inner.trouble
 
-    def get(self, key: str, *, limit: int) -> Blob | None:
-        return self._inner.get(key, limit=limit)
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._inner.get_ranges(key, ranges)
+    def _read(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
+        return ask(self._inner, key)
 
     def real_key(self, key: str) -> str:
         """See `KnowsLinks`."""
         return real_key(self._inner, key)
-
-    def info(self, key: str) -> ObjectInfo | None:
-        return self._inner.info(key)
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         return self._inner.list_dir(prefix)
