@@ -273,10 +273,10 @@ def test_metadata_problems_are_all_named(tree, check):
     document["shape"] = [-1]
     (tree / "plain" / "zarr.json").write_text(json.dumps(document))
     (tree / "old" / ".zarray").write_text("{")
-    put_right = json.loads(array_document((2,), (2,), codecs=["bytes"], data_type="int8"))
-    put_right["dimension_names"] = None
+    corrected = json.loads(array_document((2,), (2,), codecs=["bytes"], data_type="int8"))
+    corrected["dimension_names"] = None
     (tree / "lenient").mkdir()
-    (tree / "lenient" / "zarr.json").write_text(json.dumps(put_right))
+    (tree / "lenient" / "zarr.json").write_text(json.dumps(corrected))
     status, found = check(tree)
     assert status == 1
     reasons = {(p["key"], p["reason"].partition(":")[0]) for p in found["problems"]}

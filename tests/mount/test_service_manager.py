@@ -151,7 +151,7 @@ def test_a_manager_that_does_not_listen_stops_nobody(manager):
     busy = ServiceManager(manager[1], watchdog_seconds=1.0)
     for _ in range(2000):  # more than the socket takes
         busy.alive()
-    busy.tell("line\nbreaks\tare not for a status")
+    busy.set_status("line\nbreaks\tare not for a status")
     busy.close()
     assert {"WATCHDOG": "1"} in manager[0].rest()
 

@@ -129,7 +129,7 @@ def test_what_writers_write_is_ordinary(changes):
 ])  # fmt: skip
 def test_groups(value):
     assert ordinary.is_group(value)
-    assert strict.group_put_right(value, "zarr.json") == {**value, "attributes": {}}
+    assert strict.corrected_group(value, "zarr.json") == {**value, "attributes": {}}
     assert parse_node(value).children is None
 
 

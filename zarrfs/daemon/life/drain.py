@@ -92,9 +92,9 @@ class Drain:
         """Raises `ChangesNotStored` with what could not be stored, and why."""
         self._begun = True
         self._watchdog.postpone_end(self._config.stall_seconds)
-        self._tell_progress(self._filesystem.dirty_bytes)
+        self._report_progress(self._filesystem.dirty_bytes)
         errors = [*self._store_all(), *self._lost()]
-        self._tell(errors)
+        self._report_errors(errors)
         if errors:
             raise ChangesNotStored(f"changes could not be stored: {errors[0]}")
 
@@ -107,12 +107,12 @@ class Drain:
         except Exception:  # noqa: BLE001 - the process ends in any case
             _log.exception("storing changes failed unexpectedly")
         else:
-            self._tell(errors)
+            self._report_errors(errors)
 
     def _lost(self) -> Sequence[ZarrfsError]:
         return self._filesystem.lost_pages() if self._aborted else ()
 
-    def _tell(self, errors: Sequence[ZarrfsError]) -> None:
+    def _report_errors(self, errors: Sequence[ZarrfsError]) -> None:
         for error in errors:
             _log.error("not stored: %s", error)
         if errors:
@@ -120,7 +120,7 @@ class Drain:
         else:
             self._report.stored()
 
-    def _tell_progress(self, left: int) -> None:
+    def _report_progress(self, left: int) -> None:
         self._report.storing(left)
         self._progress(left)
 
@@ -182,7 +182,7 @@ class Drain:
             now = time.monotonic()
             if now - reported >= _PROGRESS_S:
                 reported = now
-                self._tell_progress(left)
+                self._report_progress(left)
             if now - logged >= self._config.report_seconds:
                 logged = now
                 _log.info("storing changes: %d bytes left", left)

@@ -156,7 +156,7 @@ async def _announce(
     while True:
         manager.alive()
         if not ending.begun:
-            manager.tell(hooks.summary())
+            manager.set_status(hooks.summary())
         await trio.sleep(pause)
 
 

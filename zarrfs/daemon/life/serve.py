@@ -146,7 +146,7 @@ def _serve(
         stack.callback(watchdog.stop)
         stack.callback(manager.close)
         stack.callback(forked.close)
-        manager.tell("opening the source")
+        manager.set_status("opening the source")
         store = open_source(request, stack)
         for source in request.sources:
             check_disjoint(local_directory(source), request.place)
@@ -176,7 +176,7 @@ def _serve(
                 signals,
                 functools.partial(dump, filesystem),
                 limits,
-                functools.partial(_tell_progress, manager, limits.stall_seconds),
+                functools.partial(_report_progress, manager, limits.stall_seconds),
             )
             watchdog.rescue_with(drain.rescue)
             stack.callback(drain)
@@ -230,9 +230,9 @@ def _drain_limits(config: DrainConfig, options: MountOptions) -> DrainConfig:
     return config._replace(timeout_seconds=options.drain_timeout, stall_seconds=stall)
 
 
-def _tell_progress(manager: ServiceManager, stall_seconds: float, left: int) -> None:
+def _report_progress(manager: ServiceManager, stall_seconds: float, left: int) -> None:
     manager.alive()
-    manager.tell(f"storing changes: {left} bytes left")
+    manager.set_status(f"storing changes: {left} bytes left")
     # The watchdog ends a drain that stands still before that.
     manager.extend(2 * stall_seconds)
 

@@ -51,12 +51,12 @@ class PipeLaunch:
         # Before the parent returns: a program that waits for the terminal's or a pipe's other
         # end must not wait for the daemon.
         self._detach()
-        return self._tell({"ready": True})
+        return self._send({"ready": True})
 
     def failed(self, error: ZarrfsError) -> None:
-        self._tell({"usage": isinstance(error, UsageError), "error": str(error)})
+        self._send({"usage": isinstance(error, UsageError), "error": str(error)})
 
-    def _tell(self, answer: dict[str, object]) -> bool:
+    def _send(self, answer: dict[str, object]) -> bool:
         self.reported = True
         try:
             os.write(self._pipe, json.dumps(answer).encode())

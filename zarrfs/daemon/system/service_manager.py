@@ -66,7 +66,7 @@ class ServiceManager:
     def stopping(self, status: str) -> None:
         self._send(f"STOPPING=1\nSTATUS={self._remember(status)}", wait=True)
 
-    def tell(self, status: str) -> None:
+    def set_status(self, status: str) -> None:
         """Sets the status line, if it has changed."""
         if self._socket is not None and status != self._status:
             self._send(f"STATUS={self._remember(status)}")

@@ -41,7 +41,7 @@ _NULL_IS_MISSING: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def put_right(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def corrected(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The document in a form that the specification allows; the input is not changed."""
     fixed = dict(document)
     for member in ("attributes", "dimension_names", "storage_transformers"):

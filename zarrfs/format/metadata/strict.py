@@ -20,14 +20,14 @@ from zarr_metadata.model import (
 
 from zarrfs.bounds import shown
 from zarrfs.errors import MetadataError, UnsupportedError
-from zarrfs.format.metadata.lenient import put_right
+from zarrfs.format.metadata.lenient import corrected
 from zarrfs.format.metadata.members import ArrayMembers, plain
 
 
 def array_members(value: Mapping[str, Any], document: str) -> ArrayMembers:
     """The members of an array's document. Raises MetadataError, UnsupportedError."""
     with _reading(document):
-        model = ZarrV3ArrayMetadata.from_json(_put_right(value))
+        model = ZarrV3ArrayMetadata.from_json(_corrected(value))
     _check_understood(model.must_understand_fields, document)
     if model.storage_transformers:
         raise UnsupportedError(
@@ -46,9 +46,9 @@ def array_members(value: Mapping[str, Any], document: str) -> ArrayMembers:
     )
 
 
-def group_put_right(value: Mapping[str, Any], document: str) -> Mapping[str, Any]:
+def corrected_group(value: Mapping[str, Any], document: str) -> Mapping[str, Any]:
     """A group's document without deviations. Raises MetadataError, UnsupportedError."""
-    fixed = _put_right(value)
+    fixed = _corrected(value)
     with _reading(document):
         model = ZarrV3GroupMetadata.from_json(fixed)
     _check_understood(model.must_understand_fields, document)
@@ -80,10 +80,10 @@ def texts(error: BaseException | None) -> list[str]:
     return found
 
 
-def _put_right(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _corrected(value: Mapping[str, Any]) -> Mapping[str, Any]:
     repaired, _ = repair_node_metadata_v3(dict(value))
     # Attributes may have any value. Some writers put a bare NaN in them, which the model refuses.
-    return {**put_right(repaired), "attributes": {}}  # type: ignore[arg-type]
+    return {**corrected(repaired), "attributes": {}}  # type: ignore[arg-type]
 
 
 @contextmanager

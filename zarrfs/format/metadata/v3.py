@@ -98,7 +98,7 @@ def _group(
         value = {name: item for name, item in value.items() if name != "consolidated_metadata"}
     if not ordinary.is_group(value):
         with noting(damage):
-            value = _strict().group_put_right(value, document)
+            value = _strict().corrected_group(value, document)
             consolidated = value.get("consolidated_metadata", consolidated)
     children = None
     if isinstance(consolidated, Mapping) and isinstance(consolidated.get("metadata"), Mapping):

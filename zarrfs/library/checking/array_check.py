@@ -43,13 +43,13 @@ _BATCH_SHARE = 8
 _SALVAGE_COST = 4
 _QUEUED = 4
 
-Tell = Callable[[Finding], object]
+Report = Callable[[Finding], object]
 
 
 class ArrayCheck:
     """One array.
 
-    tell : called with each finding, in any thread.
+    report : called with each finding, in any thread.
     checked : called with the number of chunks of each object that has been read, and how many of
         them have no checksum.
     """
@@ -61,21 +61,21 @@ class ArrayCheck:
         budget: MemoryBudget,
         *,
         repair: bool,
-        tell: Tell,
+        report: Report,
         checked: Callable[[int, int], object],
     ) -> None:
         self._array = array
         self._node = node
         self._budget = budget
         self._repair = repair
-        self._tell = tell
+        self._report = report
         self._checked = checked
 
     def stored(self) -> Iterator[Index]:
         """The objects that hold chunks; tells what else is there, and of what is lost."""
         # First, so that what this repair cannot save is not told twice.
         for finding in still_lost(self._array):
-            self._tell(finding)
+            self._report(finding)
         yield from self._stored()
 
     def run(self, indices: Iterable[Index], pool: LoaderPool, threads: int) -> None:
@@ -106,25 +106,25 @@ class ArrayCheck:
                 if is_record(key):
                     continue
                 if key.startswith(f"{ASIDE}/"):
-                    self._tell(Finding("aside", join(path, key), "was set aside by a repair"))
+                    self._report(Finding("aside", join(path, key), "was set aside by a repair"))
                 elif index is not None:
                     reason = f"chunk {list(index)} lies outside the grid of {list(grid.counts)}"
-                    self._tell(Finding("orphan", join(path, key), reason))
+                    self._report(Finding("orphan", join(path, key), reason))
                 else:
                     reason = "is neither a chunk nor a metadata document of the array"
-                    self._tell(Finding("orphan", join(path, key), reason))
+                    self._report(Finding("orphan", join(path, key), reason))
         except StoreListingUnsupported:
             yield from product(*map(range, grid.counts))
         except StoreError as error:
-            self._tell(Finding("access", error.key, error.reason))
+            self._report(Finding("access", error.key, error.reason))
 
     def _check_quietly(self, stored: Index, room: BoundedSemaphore) -> None:
         try:
             self._check(stored)
         except ZarrfsError as error:
-            self._tell(Finding("access", self._array.key(stored), str(error)))
+            self._report(Finding("access", self._array.key(stored), str(error)))
         except Exception as error:  # noqa: BLE001 - one object must not end the check of others
-            self._tell(Finding("access", self._array.key(stored), f"failed: {reason_of(error)}"))
+            self._report(Finding("access", self._array.key(stored), f"failed: {reason_of(error)}"))
         finally:
             room.release()
 
@@ -158,7 +158,7 @@ class ArrayCheck:
             repaired, unrepaired = (
                 self._repaired(stored) if sharded else (None, "nothing of a chunk can be saved")
             )
-        self._tell(
+        self._report(
             Finding(
                 "shard" if sharded else "chunk",
                 self._array.key(stored),
@@ -287,7 +287,7 @@ def check_objects(task: CheckTask) -> CheckedObjects:
                 node,
                 caches.budget,
                 repair=False,
-                tell=findings.append,
+                report=findings.append,
                 checked=lambda chunks, unverified: counts.append((chunks, unverified)),
             )
             check.run(task.indices, caches.pool, caches.loaders)

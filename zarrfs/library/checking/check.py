@@ -135,7 +135,7 @@ class _Check:
         self._check_node(node)
         return self._totals
 
-    def _tell(self, finding: Finding) -> None:
+    def _report(self, finding: Finding) -> None:
         with self._lock:
             if finding.is_note:
                 self._totals.notes += 1
@@ -159,10 +159,10 @@ class _Check:
             if self._config.repair:
                 self._store.remove_leftovers()
         except StoreError as error:
-            self._tell(Finding("access", error.key, error.reason))
+            self._report(Finding("access", error.key, error.reason))
             return
         for name in names:
-            self._tell(
+            self._report(
                 Finding(
                     "leftover",
                     name,
@@ -209,7 +209,7 @@ class _Check:
         self._check_documents(node)
         for each in lists:
             for reason in each.differences(node):
-                self._tell(Finding("metadata", each.key, reason))
+                self._report(Finding("metadata", each.key, reason))
         if isinstance(node.metadata, ArrayMetadata):
             self._totals.arrays += 1
             self._check_array(node, node.metadata)
@@ -218,7 +218,7 @@ class _Check:
             state = self._state(node)
             if len(above) >= _DEEPEST or (state is not None and state in above):
                 reason = "is a link to a group above it, or lies too deep"
-                self._tell(Finding("access", node.path, reason))
+                self._report(Finding("access", node.path, reason))
                 return
             own = None
             if node.metadata.children is not None:
@@ -229,7 +229,7 @@ class _Check:
             for path in () if own is None else own.not_seen():
                 if self._node(join(node.path, path)) is None:
                     reason = f"consolidated metadata list {path}, which does not exist"
-                    self._tell(Finding("metadata", _document(node), reason))
+                    self._report(Finding("metadata", _document(node), reason))
 
     def _state(self, group: Node) -> object:
         """Tells a group from all others of a local store, where links can lead in circles."""
@@ -254,14 +254,14 @@ class _Check:
             reasons = [] if document is None else problems(document, key)
             key = join(node.path, node.documents[0]) if node.documents else node.path
             for reason in reasons or [node.problem or "cannot be served"]:
-                self._tell(Finding("metadata", key, reason.removeprefix(f"{key}: ")))
+                self._report(Finding("metadata", key, reason.removeprefix(f"{key}: ")))
             return
         if node.problem is not None:
             document_name, _, reason = node.problem.removeprefix(f"{node.path}/").partition(": ")
-            self._tell(Finding("metadata", join(node.path, document_name), reason))
+            self._report(Finding("metadata", join(node.path, document_name), reason))
         elif document is not None:
             for reason in deviations(document):
-                self._tell(Finding("deviation", key, reason))
+                self._report(Finding("deviation", key, reason))
 
     def _children(self, group: Node, metadata: GroupMetadata) -> Iterator[Node]:
         """The nodes in a group; tells of what else is there, and of what is missing."""
@@ -276,12 +276,12 @@ class _Check:
                 path = join(group.path, name)
                 if not entry.endswith("/"):
                     if name not in group.documents and name not in DOCUMENT_NAMES:
-                        self._tell(Finding("orphan", path, "belongs to no array or group"))
+                        self._report(Finding("orphan", path, "belongs to no array or group"))
                     continue
                 if (node := self._node(path)) is None and self._is_bare_group(path):
                     node = Node(path, GroupMetadata(0, {}, None), None, (), None)
                 if node is None:
-                    self._tell(Finding("orphan", path + "/", "is neither an array nor a group"))
+                    self._report(Finding("orphan", path + "/", "is neither an array nor a group"))
                     continue
                 consolidated.discard(name)
                 yield node
@@ -292,26 +292,26 @@ class _Check:
                     yield node
             if metadata.children is None:
                 reason = "the store cannot list, so what is in the group is not checked"
-                self._tell(Finding("access", group.path, reason))
+                self._report(Finding("access", group.path, reason))
         except StoreError as error:
-            self._tell(Finding("access", error.key, error.reason))
+            self._report(Finding("access", error.key, error.reason))
             return
         for name in sorted(consolidated):
             reason = f"consolidated metadata list {name}, which does not exist"
-            self._tell(Finding("metadata", _document(group), reason))
+            self._report(Finding("metadata", _document(group), reason))
 
     def _check_array(self, node: Node, metadata: ArrayMetadata) -> None:
         try:
             array = self._caches.open(node.path, metadata).array
         except BudgetExceeded as error:
-            self._tell(Finding("access", node.path, str(error)))
+            self._report(Finding("access", node.path, str(error)))
             return
         array_check = ArrayCheck(
             array,
             node,
             self._caches.budget,
             repair=self._config.repair,
-            tell=self._tell,
+            report=self._report,
             checked=partial(self._checked, 1),
         )
         if self._workers is None:
@@ -330,10 +330,10 @@ class _Check:
         )
         for _, done in run(workers.executor, workers.at_once, check_objects, tasks):
             if isinstance(done, ZarrfsError):
-                self._tell(Finding("access", array.path, str(done)))
+                self._report(Finding("access", array.path, str(done)))
                 continue
             for finding in done.findings:
-                self._tell(finding)
+                self._report(finding)
             self._checked(done.objects, done.chunks, done.unverified)
 
 

@@ -63,6 +63,6 @@ class Copied(NamedTuple):
     stored: int = 0
     checksum: int = 0
 
-    def together(self, other: Copied) -> Copied:
+    def plus(self, other: Copied) -> Copied:
         nbytes, objects, stored = (a + b for a, b in zip(self[:3], other[:3], strict=True))
         return Copied(nbytes, objects, stored, self.checksum ^ other.checksum)

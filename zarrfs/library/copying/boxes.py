@@ -87,10 +87,10 @@ class BoxCopy:
         stored = self._layout.stored
         size = max(1, math.prod(stored.largest_chunk) * self._item)
         part = memory // _PARTS
-        together = max(size, min(_TOGETHER, part // 2))
-        room = max(part, 2 * part - together)
+        group_bytes = max(size, min(_TOGETHER, part // 2))
+        room = max(part, 2 * part - group_bytes)
         self._most = max(1, room // self._item)
-        self._group = min(together // size, _MOST_TOGETHER)
+        self._group = min(group_bytes // size, _MOST_TOGETHER)
         # Memory of boxes, used again, since the kernel clears new memory.
         self._unused: list[NDArray[np.uint8]] = []
         window = Window(stored, (0,) * len(stored.axes), region.shape)
@@ -166,7 +166,7 @@ class BoxCopy:
         return [one for one in objects if one is not None and one.parts is not None]
 
     def perform(self, task: CopyTask) -> Copied:
-        return reduce(Copied.together, map(self.copy, task.tiles), Copied())
+        return reduce(Copied.plus, map(self.copy, task.tiles), Copied())
 
     @property
     def source_objects(self) -> int:

@@ -213,7 +213,7 @@ class _Work:
         for array, copy, _ in arrays:
             boxes = BoxCopy(self._caches, self._source, array.source, self._target, copy)
             with closing(boxes):
-                whole = whole.together(self._copy(copy, boxes))
+                whole = whole.plus(self._copy(copy, boxes))
         self._record.write()
         if self._failed:
             parts = f"{counted(len(self._failed), 'part')} could not be copied"
@@ -239,7 +239,7 @@ class _Work:
                     continue
                 if isinstance(done, ZarrfsError):
                     raise done
-                whole = whole.together(done)
+                whole = whole.plus(done)
                 self._record.done[name].add(task.numbers)
                 self._done += done.nbytes
                 self._config.progress(self._done, self._total)

@@ -30,7 +30,7 @@ def perform(task: CopyTask) -> Copied:
         boxes = BoxCopy(caches, source, metadata, target, copy)
         stack.callback(boxes.close)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            done = reduce(Copied.together, pool.map(boxes.copy, task.tiles), Copied())
+            done = reduce(Copied.plus, pool.map(boxes.copy, task.tiles), Copied())
         synced(target)
         return done
 

@@ -95,7 +95,7 @@ class DiskCacheStore(StoreWrapper):
 
     def info(self, key: str) -> ObjectInfo | None:
         info = self._inner.info(key)
-        self._tell(key, info)
+        self._remember(key, info)
         return info
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
@@ -136,7 +136,7 @@ class DiskCacheStore(StoreWrapper):
         if self._recheck == math.inf:
             kept = self._files.read(name, Span(0, 0), None)
             if kept is not None:
-                self._tell(key, kept.info)
+                self._remember(key, kept.info)
                 return kept.info
         return self.info(key)
 
@@ -170,18 +170,18 @@ class DiskCacheStore(StoreWrapper):
 
     def _note(self, key: str, blob: Blob | None) -> None:
         """Record the state, and keep the bytes, of a whole object that the store has sent."""
-        self._tell(key, None if blob is None else blob.info)
-        if blob is not None and _tells_state(blob.info):
+        self._remember(key, None if blob is None else blob.info)
+        if blob is not None and _identifies_state(blob.info):
             self._files.keep(self._name(key), blob.info, 0, blob.data)
 
     def _note_ranges(self, key: str, ranges: Sequence[ByteRange], blobs: Sequence[Blob]) -> None:
-        self._tell(key, blobs[0].info)
+        self._remember(key, blobs[0].info)
         for wanted, blob in zip(ranges, blobs, strict=True):
-            if len(blob.data) and _tells_state(blob.info):
+            if len(blob.data) and _identifies_state(blob.info):
                 start = resolve(wanted, blob.info.size).start
                 self._files.keep(self._name(key), blob.info, start, blob.data)
 
-    def _tell(self, key: str, info: ObjectInfo | None) -> None:
+    def _remember(self, key: str, info: ObjectInfo | None) -> None:
         if info is None:
             self._forget(key)
             return
@@ -196,7 +196,7 @@ class DiskCacheStore(StoreWrapper):
             self._infos.pop(key, None)
 
 
-def _tells_state(info: ObjectInfo) -> bool:
+def _identifies_state(info: ObjectInfo) -> bool:
     """Whether the generation contains more than the size, and can be serialised."""
     said = [part for part in info.generation if part is not None]
     return len(said) > 1 and all(isinstance(part, str | int) for part in said)
