@@ -6,11 +6,11 @@ explicitly, so that every reader uses the same ones.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.counted import did_you_mean
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec import ArrayArrayCodec, ChunkSpec
 from zarrfs.format.data_type import DataType
@@ -122,9 +122,7 @@ def _object(codec: Any) -> Codec:
 
 def _kind(name: str) -> str:
     if (found := find_codec(name)) is None:
-        near = difflib.get_close_matches(name, CODECS, n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UnservedError(f"unknown codec {name!r}{hint}")
+        raise UnservedError(f"unknown codec {name!r}{did_you_mean(name, CODECS, 2)}")
     return found[0]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import difflib
 import json
 import math
 import re
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from zarrfs import bounds
+from zarrfs.counted import did_you_mean
 from zarrfs.format.chunk_key import parse_chunk_keys
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
@@ -42,8 +42,7 @@ def read_data_type(text: str) -> tuple[Any, str]:
     try:
         dtype = numpy_dtype(text)
     except ValueError:
-        near = difflib.get_close_matches(text, [*CORE_DATA_TYPES, *DATA_TYPES], n=3, cutoff=0.6)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        hint = did_you_mean(text, [*CORE_DATA_TYPES, *DATA_TYPES])
         raise ValueError(f"unknown data type {text!r}{hint}") from None
     return _of_numpy(dtype)
 

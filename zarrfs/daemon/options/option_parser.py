@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from zarrfs.counted import did_you_mean
 from zarrfs.daemon.options import option_values as values
 from zarrfs.daemon.options.options import (
     HIDEABLE,
@@ -86,7 +87,7 @@ def _parse_one(item: str, found: dict[str, Any]) -> None:
         return
     option = _BY_NAME.get(name) or _counterpart(name)
     if option is None:
-        raise UsageError(f"unknown option {name!r}{_suggestion(name)}")
+        raise UsageError(f"unknown option {name!r}{did_you_mean(name, [*_BY_NAME, 'ro'])}")
     if not separator:
         if option.read is not values.flag:
             raise UsageError(f"option {name} needs a value: {name}={option.metavar}")
@@ -106,10 +107,3 @@ def _counterpart(name: str) -> Option | None:
             option = _BY_NAME[row.option]
             return option if row.read is None else option._replace(read=row.read)
     return None
-
-
-def _suggestion(name: str) -> str:
-    import difflib  # noqa: PLC0415 - only for who is mistaken
-
-    near = difflib.get_close_matches(name, [*_BY_NAME, "ro"], n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
