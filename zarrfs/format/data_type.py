@@ -80,6 +80,11 @@ class DataType:
             return words.newbyteorder(">")
         return self.dtype
 
+    @property
+    def integers(self) -> tuple[int, int]:
+        """The least and the greatest value of an integer type."""
+        return integer_limits(self.bits or 8 * self.item_size, signed=self.dtype.kind == "i")
+
     def fill_bytes(self, value: Any) -> bytes:
         """The bytes of the fill value that metadata give as ``value``.
 
@@ -95,6 +100,11 @@ class DataType:
     def element(self, data: bytes) -> NDArray[Any]:
         """A 0-dimensional array of the element whose bytes are ``data``."""
         return np.frombuffer(data, self.dtype, 1).reshape(())
+
+
+def integer_limits(bits: int, *, signed: bool) -> tuple[int, int]:
+    """The least and the greatest integer of so many bits."""
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
 def from_big_words(words: NDArray[Any], data_type: DataType) -> NDArray[Any]:

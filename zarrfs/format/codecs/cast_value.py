@@ -173,7 +173,7 @@ class Cast:
         return whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)
 
     def _to_integers(self, values: Chunk) -> Chunk:
-        low, high = _limits(self.target)
+        low, high = self.target.integers
         if values.size == 0 or (int(values.min()) >= low and int(values.max()) <= high):
             return values.astype(self.target.dtype)
         wide = np.array([int(v) for v in values.tolist()], object)
@@ -266,13 +266,6 @@ def _equal(elements: Chunk, scalar: Chunk) -> NDArray[np.bool_]:
         return np.asarray(elements == scalar)
     wide, value = elements.astype(np.float64), float(scalar.astype(np.float64))
     return np.isnan(wide) if np.isnan(value) else wide == value
-
-
-def _limits(data_type: DataType) -> tuple[int, int]:
-    bits = data_type.bits or 8 * data_type.item_size
-    if data_type.dtype.kind == "i":
-        return -(1 << bits - 1), (1 << bits - 1) - 1
-    return 0, (1 << bits) - 1
 
 
 def _round_whole(value: int, digits: int, rounding: str) -> int:

@@ -77,9 +77,7 @@ class _Integers:
         return self._narrow(self._in_range(quotient) + self.offset)
 
     def _in_range(self, wide: Chunk) -> Chunk:
-        bits = self.data_type.bits or 8 * self.data_type.item_size
-        signed = self.data_type.dtype.kind == "i"
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        low, high = self.data_type.integers
         if wide.size and (wide.min() < low or wide.max() > high):
             raise ValueError(f"scale_offset: a value is out of the range of {self.data_type.name}")
         return wide

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.format.data_type import DataType
+from zarrfs.format.data_type import DataType, integer_limits
 from zarrfs.format.data_types.fill_value import ComplexFill, IntegerFill, parse_float
 
 _FLOAT_BITS = {
@@ -57,11 +57,10 @@ class LowBits:
 def integer(name: str, configuration: Mapping[str, Any]) -> DataType:
     """``int2``, ``int4``, ``uint2``, ``uint4``: one int8 or uint8 each in memory."""
     bits, signed = _INTEGERS[name]
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     return DataType(
         name,
         np.dtype("i1" if signed else "u1"),
-        IntegerFill(low, high),
+        IntegerFill(*integer_limits(bits, signed=signed)),
         canonical=LowBits(bits, signed),
         bits=bits,
     )
