@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from zarrfs.daemon.own_mount_point import make_mount_point, remove_mount_point
 from zarrfs.daemon.request import MountRequest
@@ -22,10 +21,8 @@ _OF_THE_EXTRA = ("pyfuse3", "trio")
 _SYSTEM_PACKAGES = "fuse3 libfuse3-dev pkg-config gcc python3-dev"
 
 
-class Serve(Protocol):
-    """As `zarrfs.daemon.life.serve.serve`."""
-
-    def __call__(self, request: MountRequest, launch: Launch) -> None: ...
+Serve = Callable[[MountRequest, Launch], None]
+"""As `zarrfs.daemon.life.serve.serve`."""
 
 
 def mount(

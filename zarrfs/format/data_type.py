@@ -7,32 +7,24 @@ that comparing and writing it is bitwise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+FillParser = Callable[[Any, np.dtype[Any]], bytes]
+"""Turns the fill value of a metadata document into the bytes of one element.
 
-class FillParser(Protocol):
-    """Turns the fill value of a metadata document into the bytes of one element.
+Raises ValueError (with a reason) for a value that the data type cannot hold.
+"""
 
-    Raises ValueError (with a reason) for a value that the data type cannot hold.
-    """
+ElementCheck = Callable[[NDArray[Any]], None]
+"""Raises `zarrfs.errors.DecodeError` for decoded elements that are no values of the type."""
 
-    def __call__(self, value: Any, dtype: np.dtype[Any]) -> bytes: ...
-
-
-class ElementCheck(Protocol):
-    """Raises `zarrfs.errors.DecodeError` for decoded elements that are no values of the type."""
-
-    def __call__(self, elements: NDArray[Any]) -> None: ...
-
-
-class Canonical(Protocol):
-    """Gives elements whose stored form has arbitrary bits their canonical form in memory."""
-
-    def __call__(self, elements: NDArray[Any]) -> NDArray[Any]: ...
+Canonical = Callable[[NDArray[Any]], NDArray[Any]]
+"""Gives elements whose stored form has arbitrary bits their canonical form in memory."""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from zarrfs.daemon.life.end_report import EndReport
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.errors import ZarrfsError
+from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
@@ -21,19 +22,6 @@ _PROGRESS_S = 0.5
 
 class ChangesNotStored(ZarrfsError):
     """The mount has ended with changes that are not in the store."""
-
-
-class Drainable(Protocol):
-    """The part of `FileSystem` that the drain uses."""
-
-    @property
-    def dirty_bytes(self) -> int: ...
-
-    def drain(self) -> list[ZarrfsError]: ...
-
-    def lost_pages(self) -> list[ZarrfsError]: ...
-
-    def give_up(self) -> None: ...
 
 
 class DrainConfig(NamedTuple):
@@ -65,7 +53,7 @@ class Drain:
 
     def __init__(
         self,
-        filesystem: Drainable,
+        filesystem: FileSystem,
         watchdog: Watchdog,
         report: EndReport,
         signals: Signals,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,8 @@ from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Chunk, ChunkSpec
 from zarrfs.format.data_type import DataType
 
-
-class ElementFunction(Protocol):
-    """Maps elements to as many elements of another array; raises ValueError if it cannot."""
-
-    def __call__(self, elements: Chunk) -> Chunk: ...
+ElementFunction = Callable[[Chunk], Chunk]
+"""Maps elements to as many elements of another array; raises ValueError if it cannot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import math
 import re
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ def parse_integer(value: Any, dtype: np.dtype[Any]) -> bytes:
     return IntegerFill(int(limits.min), int(limits.max))(value, dtype)
 
 
-class IntegerFill(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class IntegerFill:
     """A JSON integer from ``low`` to ``high``; ``1.0`` counts as 1."""
 
     low: int
@@ -95,7 +97,8 @@ def parse_complex(value: Any, dtype: np.dtype[Any]) -> bytes:
     return ComplexFill(np.dtype(f"<f{dtype.itemsize // 2}"))(value, dtype)
 
 
-class ComplexFill(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ComplexFill:
     """A pair of values that `parse_float` reads for ``part``, or one real number."""
 
     part: np.dtype[Any]
