@@ -15,7 +15,7 @@ from zarrfs import foreign
 from zarrfs.foreign import PRIVATE, Private
 from zarrfs.format.codec import ChunkSpec, SizeBound
 from zarrfs.format.codecs import native
-from zarrfs.format.codecs.gzip import GzipCodec
+from zarrfs.format.codecs.gzip import DeflateCodec
 from zarrfs.format.codecs.zfp import ZfpCodec
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.unserved import UnservedError
@@ -192,7 +192,7 @@ def test_without_its_library_deflate_decodes_itself(monkeypatch, error):
         raise error
 
     data = bytes(1000)
-    codec = GzipCodec().bind(SizeBound(len(data), exact=True))
+    codec = DeflateCodec("gzip").bind(SizeBound(len(data), exact=True))
     encoded = zlib.compress(data, wbits=31)
     native.libdeflate.cache_clear()
     with monkeypatch.context() as patch:

@@ -19,12 +19,13 @@ from zarrfs.format.codecs import gzip as gzip_codec
 from zarrfs.format.codecs import zstd
 from zarrfs.format.codecs.blosc import BloscCodec
 from zarrfs.format.codecs.crc32c import Crc32cCodec
-from zarrfs.format.codecs.gzip import GzipCodec, ZlibCodec
+from zarrfs.format.codecs.gzip import DeflateCodec
 from zarrfs.format.codecs.lz4 import Lz4Codec
 from zarrfs.format.codecs.native import libdeflate
 from zarrfs.format.codecs.streams import Bz2Codec, lzma_codec
 from zarrfs.format.codecs.zstd import ZstdCodec, content_size
 
+GZIP, ZLIB = DeflateCodec("gzip"), DeflateCodec("zlib")
 TEXT = bytes(range(256)) * 40
 EXACT = SizeBound(len(TEXT), exact=True)
 ROOMY = SizeBound(len(TEXT) + 100, exact=False)
@@ -49,19 +50,20 @@ class TestGzip:
     def test_memory_for_more_than_there_is_does_not_become_part_of_the_result(self):
         data = gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])
         out = memoryview(bytearray(ROOMY.maximum))
-        assert bytes(GzipCodec().bind(ROOMY).decode(data, out)) == TEXT
+        assert bytes(GZIP.bind(ROOMY).decode(data, out)) == TEXT
 
     def test_file_name_and_comment_in_the_header(self):
         raw = zlib.compressobj(wbits=-15)
         body = raw.compress(TEXT) + raw.flush()
         header = b"\x1f\x8b\x08\x18" + bytes(4) + b"\0\xff" + b"name\0" + b"comment\0"
         trailer = zlib.crc32(TEXT).to_bytes(4, "little") + len(TEXT).to_bytes(4, "little")
-        assert bytes(GzipCodec().bind(EXACT).decode(header + body + trailer, None)) == TEXT
+        assert bytes(GZIP.bind(EXACT).decode(header + body + trailer, None)) == TEXT
 
 
 @pytest.mark.parametrize("library", [libdeflate(), None], ids=["libdeflate", "zlib alone"])
 @pytest.mark.parametrize(
-    ("codec", "encode"), [(GzipCodec(), gzip.compress), (ZlibCodec(), zlib.compress)]
+    ("codec", "encode"),
+    [(GZIP, gzip.compress), (ZLIB, zlib.compress)],
 )
 class TestDeflate:
     """What libdeflate decodes, and what is left to zlib, is told apart by what is stored."""
@@ -256,7 +258,11 @@ def bombs() -> dict[str, bytes]:
     }  # fmt: skip
 
 
-CODECS = {"gzip": GzipCodec(), "zstd": ZstdCodec(), "blosc": BloscCodec("lz4", 5, "shuffle")}
+CODECS = {
+    "gzip": GZIP,
+    "zstd": ZstdCodec(),
+    "blosc": BloscCodec("lz4", 5, "shuffle"),
+}
 
 
 @pytest.mark.parametrize("bound", [EXACT, ROOMY])
@@ -278,10 +284,16 @@ def test_a_bomb_takes_no_more_memory_than_the_chunk(bound):
 NOISE = np.random.default_rng(0).integers(0, 1 << 8, 5 << 20, np.uint8).tobytes()
 HALVES = NOISE[: 2 << 20], NOISE[2 << 20 :]
 FRUGAL = {
-    "gzip": (GzipCodec(), lambda: gzip.compress(NOISE, 1)),
-    "gzip of two members": (GzipCodec(), lambda: b"".join(gzip.compress(h, 1) for h in HALVES)),
-    "zlib": (ZlibCodec(), lambda: zlib.compress(NOISE, 1)),
-    "zlib of two streams": (ZlibCodec(), lambda: b"".join(zlib.compress(h, 1) for h in HALVES)),
+    "gzip": (GZIP, lambda: gzip.compress(NOISE, 1)),
+    "gzip of two members": (
+        GZIP,
+        lambda: b"".join(gzip.compress(h, 1) for h in HALVES),
+    ),
+    "zlib": (ZLIB, lambda: zlib.compress(NOISE, 1)),
+    "zlib of two streams": (
+        ZLIB,
+        lambda: b"".join(zlib.compress(h, 1) for h in HALVES),
+    ),
     "bz2": (Bz2Codec(), lambda: bz2.compress(NOISE, 1)),
     "lzma": (lzma_codec(), lambda: lzma.compress(NOISE, preset=0)),
     "zstd": (ZstdCodec(), lambda: numcodecs_zstd.compress(NOISE, 1)),

@@ -34,17 +34,14 @@ _COMPRESS: Mapping[Form, Callable[[Buffer, int], Buffer]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class GzipCodec:
-    """``level`` from 0 to 9."""
+class DeflateCodec:
+    """``level`` from 0 to 9; of zlib also -1."""
 
-    level: int = 5
+    form: Form
+    level: int = 1
 
     def bind(self, decoded: SizeBound) -> BoundDeflate:
-        return BoundDeflate("gzip", self.level, decoded)
-
-
-def numcodecs_gzip(level: int = 1) -> GzipCodec:
-    return GzipCodec(level)
+        return BoundDeflate(self.form, self.level, decoded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +104,3 @@ class _Member:
             raise DecodeError(f"deflate: {error}") from error
         self._rest = self._zlib.unconsumed_tail
         return part
-
-
-@dataclass(frozen=True, slots=True)
-class ZlibCodec:
-    """``level`` from -1 to 9."""
-
-    level: int = 1
-
-    def bind(self, decoded: SizeBound) -> BoundDeflate:
-        return BoundDeflate("zlib", self.level, decoded)

@@ -7,7 +7,7 @@ https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-bytes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numcodecs import vlen
@@ -20,21 +20,15 @@ _HEADER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class VlenUtf8Codec:
+class VlenCodec:
+    """``elements`` is the name of their data type."""
+
+    elements: Literal["string", "bytes"]
+
     def bind(self, spec: ChunkSpec) -> BoundVlen:
-        return _bind(spec, "string", vlen.VLenUTF8())
-
-
-@dataclass(frozen=True, slots=True)
-class VlenBytesCodec:
-    def bind(self, spec: ChunkSpec) -> BoundVlen:
-        return _bind(spec, "bytes", vlen.VLenBytes())
-
-
-def _bind(spec: ChunkSpec, name: str, codec: Any) -> BoundVlen:
-    if spec.data_type.name != name:
-        raise ValueError(f"elements must be {name}, not {spec.data_type.name}")
-    return BoundVlen(spec, codec)
+        if spec.data_type.name != self.elements:
+            raise ValueError(f"elements must be {self.elements}, not {spec.data_type.name}")
+        return BoundVlen(spec, vlen.VLenUTF8() if self.elements == "string" else vlen.VLenBytes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from zarrfs.format.codecs.bytes import BytesCodec, NumpyBytesCodec
 from zarrfs.format.codecs.numcodecs_config import encoded_types
 from zarrfs.format.codecs.objects import OBJECT_CODECS, ObjectCodec
 from zarrfs.format.codecs.transpose import TransposeCodec
-from zarrfs.format.codecs.vlen import VlenBytesCodec, VlenUtf8Codec
+from zarrfs.format.codecs.vlen import VlenCodec
 from zarrfs.format.data_type import DataType
 from zarrfs.format.extension_types.variable import BYTES, JSON, STRING
 from zarrfs.format.metadata.pipelines import frozen, in_order
@@ -34,7 +34,7 @@ BUFFER_FILTERS = (
     "astype", "base64", "categorize", "delta", "fixedscaleoffset", "packbits", "quantize",
 )  # fmt: skip
 _OF_ARRAYS = ("pcodec", "zfpy", "grib")
-STRINGS = {"vlen-utf8": (STRING, VlenUtf8Codec), "vlen-bytes": (BYTES, VlenBytesCodec)}
+STRINGS = {"vlen-utf8": (STRING, VlenCodec("string")), "vlen-bytes": (BYTES, VlenCodec("bytes"))}
 
 Filter = Mapping[str, Any]
 
@@ -119,7 +119,7 @@ def _serialiser(stored: np.dtype[Any]) -> Any:
 
 def _object_codec(member: Filter) -> Any:
     if member["id"] in STRINGS:
-        return STRINGS[member["id"]][1]()
+        return STRINGS[member["id"]][1]
     return ObjectCodec(json.dumps(dict(member), sort_keys=True))
 
 
