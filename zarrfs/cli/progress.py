@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
@@ -104,6 +105,4 @@ def _columns() -> int:
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"
+    return str(timedelta(seconds=int(seconds + 0.5)))

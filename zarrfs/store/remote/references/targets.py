@@ -60,8 +60,7 @@ class Targets(dict[Any, Any]):
 
 def leaves_targets_open(protocols: Sequence[str], options: Mapping[str, object]) -> bool:
     """Whether a URL with these protocols is one of references without a given target protocol."""
-    own = options.get("reference")
-    said = {**options, **(own if isinstance(own, Mapping) else {})}
+    said = _merged(options)
     return protocols[0] == "reference" and not {"fs", "remote_protocol", "target"} & set(said)
 
 
@@ -72,8 +71,7 @@ def open_targets(
 
     url, options : with which the user named the document.
     """
-    own = options.get("reference")
-    said = {**options, **(own if isinstance(own, Mapping) else {})}
+    said = _merged(options)
     allowed = None if _is_local(protocols, said) else _REMOTE
     filesystem.fss = Targets(allowed, _remote_options(said), _place(url, said))
 
@@ -103,8 +101,7 @@ def confine(
     options : given by the user; a ``remote_protocol`` or ``fs`` in them is allowed.
     """
     for references in _reference_filesystems(filesystem):
-        own = options.get("reference")
-        said = {**options, **(own if isinstance(own, Mapping) else {})}
+        said = _merged(options)
         if _is_local(protocols, said):
             continue
         chosen = said.get("remote_protocol")
@@ -129,6 +126,12 @@ def _reference_filesystems(filesystem: Any) -> Iterator[Any]:
         if _protocol(filesystem) == "reference":
             yield filesystem
         filesystem = getattr(filesystem, "fs", None)
+
+
+def _merged(options: Mapping[str, object]) -> dict[str, object]:
+    """The options of a document of references, whether they stand under its protocol or not."""
+    own = options.get("reference")
+    return {**options, **(own if isinstance(own, Mapping) else {})}
 
 
 def _remote_options(options: Mapping[str, object]) -> Mapping[str, Any]:
