@@ -8,7 +8,7 @@ import threading
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +19,7 @@ import fsspec
 import pytest
 
 from tests.remote_server import RemoteServer
-from tests.store.stand_ins import azurite, nginx, wsgidav
+from tests.store.stand_ins import apache, azurite, nginx, python_server, sftp, wsgidav
 from zarrfs.store.base import Store
 from zarrfs.store.local import local_root
 from zarrfs.store.local.local import LocalStore
@@ -335,27 +335,35 @@ def _google(server: RemoteServer, requests: RequestConfig) -> Harness:
     )
 
 
-@pytest.fixture(scope="session")
-def wsgidav_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A web server of files: its URL, and their directory."""
-    root = tmp_path_factory.mktemp("wsgidav")
-    with wsgidav(root) as url:
-        yield url, root
+FILE_SERVERS = {
+    "http_python": python_server,
+    "http_wsgidav": wsgidav,
+    "http_nginx": nginx,
+    "http_apache": apache,
+    "sftp": sftp,
+}
 
 
 @pytest.fixture(scope="session")
-def nginx_server() -> Iterator[tuple[str, Path]]:
-    """The same of nginx, whose processes run as another user than root."""
-    # Directories of pytest are closed to other users.
-    with tempfile.TemporaryDirectory(prefix="zarrfs-nginx-") as name:
-        directory, root = Path(name), Path(name, "root")
-        root.mkdir()
-        directory.chmod(0o755)
-        with nginx(root) as url:
-            yield url, root
+def file_server() -> Iterator[Callable[[str], tuple[str, Path]]]:
+    """Maps a kind of server of files to its URL and the directory that it serves."""
+    running: dict[str, tuple[str, Path]] = {}
+    with ExitStack() as stack:
+        # Directories of pytest are closed to the other users as whom nginx and Apache run.
+        parent = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zarrfs-served-")))
+        parent.chmod(0o755)
+
+        def served(kind: str) -> tuple[str, Path]:
+            if kind not in running:
+                root = parent / kind / "root"
+                root.mkdir(parents=True, exist_ok=True)
+                running[kind] = stack.enter_context(FILE_SERVERS[kind](root)), root
+            return running[kind]
+
+        yield served
 
 
-def _web_server(kind: str, server: tuple[str, Path]) -> Harness:
+def _served_files(kind: str, server: tuple[str, Path]) -> Harness:
     url, root = server
     name = uuid.uuid4().hex
     (root / name).mkdir()
@@ -366,15 +374,17 @@ def _web_server(kind: str, server: tuple[str, Path]) -> Harness:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = root / uuid.uuid4().hex
         temporary.write_bytes(data)
-        # The ETag of nginx is the second of the change, and the size.
+        # Some of them tell two states of a size apart only by the second of the change.
         os.utime(temporary, times=(0, 1e9 + next(seconds)))
         temporary.rename(path)
 
     def delete(key: str) -> None:
         (root / name / key).unlink()
 
-    config = StoreConfig(retry=QUICK, requests=_SMALL)
-    return Harness(kind, open_store(f"{url}/{name}", config), put, delete, lists=False)
+    lists = kind == "sftp"
+    login = {"username": "someone", "password": SECRET, "look_for_keys": False}
+    config = StoreConfig(storage_options=login if lists else {}, retry=QUICK, requests=_SMALL)
+    return Harness(kind, open_store(f"{url}/{name}", config), put, delete, lists=lists)
 
 
 KINDS = (
@@ -388,8 +398,7 @@ KINDS = (
     "s3_versions",
     "google",
     "azure",
-    "http_wsgidav",
-    "http_nginx",
+    *FILE_SERVERS,
 )
 
 
@@ -456,8 +465,8 @@ def _make(
         return _azure(request.getfixturevalue("azure_connection"), requests)
     if kind == "google":
         return _google(request.getfixturevalue("google_server"), requests)
-    if kind in ("http_wsgidav", "http_nginx"):
-        return _web_server(kind, request.getfixturevalue(f"{kind.removeprefix('http_')}_server"))
+    if kind in FILE_SERVERS:
+        return _served_files(kind, request.getfixturevalue("file_server")(kind))
     if kind.startswith("http"):
         server = request.getfixturevalue("http_server")
         return _http(server, honours_ranges=kind == "http")
