@@ -78,6 +78,9 @@ def test_the_fill_value_of_zarr_2_is_missing(fill, missing):
     assert gather(parse_array_v2(text, named)).missing == missing
     assert gather(parse_array_v2(text, b'{"_FillValue": 4}')).missing == (4,)
     assert gather(parse_array_v2(text, None)).missing == ()
+    scalar = json.dumps(document | {"shape": [], "chunks": []}).encode()
+    assert gather(parse_array_v2(scalar, b'{"_ARRAY_DIMENSIONS": []}')).missing == missing
+    assert gather(parse_array_v2(scalar, None)).missing == ()
 
 
 def test_packed_numbers(array):
@@ -114,6 +117,9 @@ def test_places_of_axes_without_names_and_of_named_ones(array):
         ({"_CRS": {"projjson": {"type": "GeographicCRS"}}}, '{"type": "GeographicCRS"}'),
         ({"proj:projjson": {"type": "GeographicCRS"}}, '{"type": "GeographicCRS"}'),
         ({"proj:epsg": 32633}, "EPSG:32633"),
+        ({"crs": "+init=epsg:32633"}, "EPSG:32633"),
+        ({"crs": "epsg:4326"}, "EPSG:4326"),
+        ({"crs": "a CRS"}, ""),
         ({"crs_wkt": 'PROJCRS["' + "x" * 9000 + '"]', "proj:code": "EPSG:3857"}, "EPSG:3857"),
         ({"proj:code": "nonsense"}, ""),
     ],
@@ -293,6 +299,20 @@ def test_coordinates_and_a_transform(start, expected, array):
     assert facts.georeference.transform == (expected, 10, 0, 4.6e6, 0, -10)
     # A convention that says the transform of this array comes first.
     assert gather(array("yx", attributes=UTM), around).georeference.transform == NORTH_UP
+
+
+@pytest.mark.parametrize("middle", [0, 0.5, 3.5, None], ids=["corners", "middles", "part", "none"])
+def test_rasterios_transform(middle, array):
+    """xarray's ``open_rasterio`` and rioxarray have it, and stackstac, whose places are corners."""
+    around = Around()
+    if middle is not None:
+        rows, columns = 4.6e6 - 10 * (np.arange(3) + middle), 5e5 + 10 * (np.arange(4) + middle)
+        around = coordinates(array, y=(rows, {}), x=(columns, {}))
+    said = {"crs": "epsg:32633", "transform": [10, 0, 5e5, 0, -10, 4.6e6, 0, 0, 1]}
+    place = gather(array("yx", attributes=said), around).georeference
+    moved = 30 if middle == 3.5 else 0
+    assert place == Georeference("EPSG:32633", (5e5 + moved, 10, 0, 4.6e6 - moved, 0, -10))
+    assert gather(array("yx", attributes={"transform": said["transform"]})).y_axis is None
 
 
 @pytest.mark.parametrize(

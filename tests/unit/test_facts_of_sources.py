@@ -69,6 +69,36 @@ def test_spacing_of_ome_0_6(array):
     assert [axis.origin for axis in found.axes] == [10, 20, 30]
 
 
+SCALE, ROTATION = {"type": "scale", "scale": [2, 4]}, {"type": "rotation", "rotation": [0, 1]}
+MOVE = {"type": "translation", "translation": [1, 3]}
+
+
+@pytest.mark.parametrize(
+    ("steps", "of_image", "spacing", "origin"),
+    [
+        ([SCALE, MOVE], [SCALE, MOVE], [4, 16], [3, 15]),
+        ([{"type": "identity"}], [{"type": "sequence", "transformations": [SCALE, MOVE]}],
+         [2, 4], [1, 3]),
+        ([{"type": "scale", "scale": [-2, 4]}, MOVE], [], [-2, 4], [1, 3]),
+        ([SCALE], [SCALE | {"output": {"name": "a"}}, SCALE | {"output": {"name": "b"}}],
+         [4, 16], [0, 0]),
+        ([SCALE], [ROTATION | {"output": {"name": "a"}}, MOVE | {"output": {"name": "global"}}],
+         [2, 4], [1, 3]),
+        ([SCALE, MOVE], [ROTATION], [None, None], [0, 0]),
+        ([SCALE], [{"type": "sequence", "transformations": [MOVE, ROTATION]}],
+         [None, None], [0, 0]),
+        ([{"type": "scale", "path": "file"}, MOVE], [], [None, None], [0, 0]),
+        ([{"type": "scale", "scale": [0, 4]}], [], [None, None], [0, 0]),
+        ([], [], [None, None], [0, 0]),
+    ],
+)  # fmt: skip
+def test_transformations_of_an_image_are_all_known_or_none(steps, of_image, spacing, origin, array):
+    """SpatialData leads to several systems; a scale alone would be wrong beside a rotation."""
+    found = gather(array(), image(["y", "x"], steps, coordinateTransformations=of_image)).axes
+    assert [axis.spacing for axis in found] == spacing
+    assert [axis.origin for axis in found] == origin
+
+
 @pytest.mark.parametrize(
     ("directions", "affine"),
     [

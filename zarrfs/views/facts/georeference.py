@@ -4,11 +4,12 @@
 - CF's and rioxarray's ``crs_wkt``, ``spatial_ref`` and ``GeoTransform``; CF's `grid mappings <cf>`
 - the conventions ``proj:`` and ``spatial:``: https://github.com/zarr-conventions
 - STAC's ``proj:epsg`` and ``proj:transform``, as in EOPF
+- rasterio's ``crs`` and ``transform``, which xarray, rioxarray and stackstac give to arrays
 
 Attributes of the array come first, then those of the array that its ``grid_mapping`` names, then
 those of the groups above, the nearest first. Where the axes y and x have coordinates at equal
-distances, these come before a ``GeoTransform``, which programs do not change when they cut a part
-from an array, and stand in for any other transform.
+distances, these come before a ``GeoTransform`` and rasterio's ``transform``, which programs do not
+change when they cut a part from an array, and stand in for any other transform.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _URL = re.compile(r"https?://www\.opengis\.net/def/crs/EPSG/[\w.]+/(\d{4,5})", r
 _CODE = re.compile(r"[A-Za-z_]{2,16}:[A-Za-z0-9_]{1,16}", re.ASCII)
 _MOST_LEVELS = 64
 _RIOXARRAYS = "spatial_ref"
+_INIT = "+init="
 
 Transform = tuple[float, ...]
 Found = tuple[Georeference, int | None, int | None]
@@ -47,7 +49,7 @@ def georeference(attributes: Mapping[str, Any], axes: Sequence[Axis], around: Ar
             place, own = (source, own or not path) if crs and transform is None else (place, own)
         if transform is None and (found := _transform(source, path)) is not None:
             transform, place, own = found, source, not path
-            moves = "GeoTransform" in source
+            moves = "GeoTransform" in source or "transform" in source
             if source.get("spatial:registration") == "node":
                 nodes, transform = True, _of_corners(transform)
             nodes = nodes or source.get("AREA_OR_POINT") == "Point"
@@ -81,6 +83,8 @@ def _by_coordinates(said: Transform | None, y: Axis, x: Axis) -> Transform | Non
         for i, j, n in ((0, 1, x.length), (3, 5, y.length))
     ):
         return said  # the same, without errors of rounding
+    if said is not None and (left, width, top, height) == (said[0], said[1], said[3], said[5]):
+        return said  # stackstac gives the coordinates of corners
     return found
 
 
@@ -148,7 +152,13 @@ def _crs(source: Mapping[str, Any]) -> str:
     epsg = number(source.get("proj:epsg"))
     if epsg is not None and 1024 <= epsg < 32767:
         return f"EPSG:{int(epsg)}"
-    return cf_crs(source)
+    return cf_crs(source) or _rasterios(source)
+
+
+def _rasterios(source: Mapping[str, Any]) -> str:
+    """The reference system as text of rasterio, such as ``+init=epsg:4326``."""
+    text = _whole(source.get("crs")).removeprefix(_INIT)
+    return text.upper() if _CODE.fullmatch(text) else text if "[" in text else ""
 
 
 def _whole(value: Any) -> str:
@@ -178,8 +188,8 @@ def geo_transform(source: Mapping[str, Any]) -> Transform | None:
 
 def _said(source: Mapping[str, Any]) -> Transform | None:
     transform = geo_transform(source)
-    for name in ("spatial:transform", "proj:transform"):
-        affine = source.get(name)
+    for name in ("spatial:transform", "proj:transform", "transform"):
+        affine = source.get(name) if name != "transform" or _rasterios(source) else None
         if isinstance(affine, list | tuple) and len(affine) == 9:
             affine = affine[:6]
         if transform is None and (found := numbers(affine, 6)) is not None:

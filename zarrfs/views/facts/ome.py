@@ -13,6 +13,8 @@ from zarrfs.views.facts.facts import Around, Channel, Role, role_of
 from zarrfs.views.facts.text import dicts, number, numbers, plain
 
 _MOST = 16
+_SPATIALDATAS = "global"
+"""The system that SpatialData means where none is named."""
 _FIRST_AXES = ("t", "c", "z", "y", "x")
 """The axes of every image of versions 0.1 and 0.2."""
 
@@ -65,22 +67,30 @@ def _level(
     said: Mapping[str, Any], scale: Mapping[str, Any], dataset: Mapping[str, Any], rank: int
 ) -> OmeLevel:
     spacing, origin = [1.0] * rank, [0.0] * rank
-    steps = dicts(dataset.get("coordinateTransformations"))[:4]
+    steps = dicts(dataset.get("coordinateTransformations"))[:_MOST]
     axes = scale.get("axes", list(_FIRST_AXES))
     # From version 0.6 on, the transformations of the image lead to other systems than its own.
     if systems := dicts(scale.get("coordinateSystems")):
-        output = steps[0].get("output") if steps else None
-        name = output.get("name") if isinstance(output, Mapping) else output
+        name = _output(steps[0]) if steps else None
         axes = next((s.get("axes") for s in systems if s.get("name") == name), None)
-        steps = [one for s in steps for one in dicts(s.get("transformations")) or [s]]
     else:
-        steps += dicts(scale.get("coordinateTransformations"))[:4]
-    transformed = False
-    for step in steps:
-        transformed |= _transform(step, spacing, origin)
-    return OmeLevel(
-        _axes(axes, rank), tuple(spacing) if transformed else None, tuple(origin), _channels(said)
-    )
+        steps += _to_one_system(dicts(scale.get("coordinateTransformations"))[:_MOST])
+    known = [_transform(step, spacing, origin) for step in steps]
+    if not known or not all(known):
+        return OmeLevel(_axes(axes, rank), None, (0.0,) * rank, _channels(said))
+    return OmeLevel(_axes(axes, rank), tuple(spacing), tuple(origin), _channels(said))
+
+
+def _to_one_system(steps: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The transformations to one of several systems, which SpatialData names."""
+    names = [_output(step) for step in steps]
+    wanted = _SPATIALDATAS if _SPATIALDATAS in names else next(iter(names), None)
+    return [step for step, name in zip(steps, names, strict=True) if name == wanted]
+
+
+def _output(step: Mapping[str, Any]) -> Any:
+    output = step.get("output")
+    return output.get("name") if isinstance(output, Mapping) else output
 
 
 def _axes(axes: Any, rank: int) -> tuple[OmeAxis, ...]:
@@ -108,17 +118,20 @@ def _axis(said: Any) -> OmeAxis:
 
 
 def _transform(step: Mapping[str, Any], spacing: list[float], origin: list[float]) -> bool:
-    """Apply one scale or translation; False for any other transformation."""
+    """Apply scales and translations; False for any other transformation, such as a rotation."""
     kind = step.get("type")
+    if kind == "sequence":
+        steps = dicts(step.get("transformations"))[:_MOST]
+        return all(s.get("type") != kind and _transform(s, spacing, origin) for s in steps)
     if kind == "identity":
         return True
     values = numbers(step.get(kind), len(spacing)) if isinstance(kind, str) else None
-    if values is None or kind not in ("scale", "translation"):
+    if values is None or kind not in ("scale", "translation") or (kind == "scale" and 0 in values):
         return False
     for i, value in enumerate(values):
         if kind == "translation":
             origin[i] += value
-        elif value > 0:
+        else:
             spacing[i] *= value
             origin[i] *= value
     return True
