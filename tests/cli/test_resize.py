@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pexpect
 import pytest
-import tensorstore as ts
 import zarr
 
 from tests.cli.in_process import in_process
@@ -41,13 +40,6 @@ def stored(path):
     return sum(file.is_file() and file.name[0] not in ".z" for file in path.rglob("*"))
 
 
-def test_growing_gives_fill_values(array):
-    assert resize(array, "--shape", "10,20") == f"resized {array}: 7x9 to 10x20"
-    expected = np.full((10, 20), 5, "i4")
-    expected[:7, :9] = values()
-    assert (zarr.open_array(array)[:] == expected).all()
-
-
 def test_shrinking_drops_data_only_when_forced(array):
     before = stored(array)
     told = resize(array, "--shape", "3,4", fails=1)
@@ -57,17 +49,6 @@ def test_shrinking_drops_data_only_when_forced(array):
     resize(array, "--shape", "3,4", "--force")
     assert (zarr.open_array(array)[:] == values()[:3, :4]).all()
     assert 0 < stored(array) < before
-
-
-def test_nothing_comes_back_when_it_grows_again(array):
-    resize(array, "--shape", "3,4", "--force")
-    resize(array, "--shape", "7,9")
-    expected = np.full((7, 9), 5, "i4")
-    expected[:3, :4] = values()[:3, :4]
-    assert (zarr.open_array(array)[:] == expected).all()
-    driver = "zarr3" if (array / "zarr.json").exists() else "zarr"
-    spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{array}/"}}
-    assert (ts.open(spec).result().read().result() == expected).all()
 
 
 def test_a_dry_run_changes_nothing(array):

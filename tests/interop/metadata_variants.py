@@ -241,155 +241,42 @@ _BYTES_OF_INT8 = (
 )  # fmt: skip
 
 _V3_CODECS: list[tuple[list[Any], list[Any]]] = [
-    (
-        [LITTLE],
-        [
-            [c]
-            for c in _configured(
-                "bytes",
-                _ABSENT,
-                None,
-                {},
-                {"endian": None},
-                {"endian": "Little"},
-                {"endian": "LITTLE"},
-                {"endian": "<"},
-                {"endian": "native"},
-                {"endian": "little", "other": 1},
-            )
-        ]
-        + [
-            ["bytes"],
-            [{**LITTLE, "must_understand": True}],
-            [{**LITTLE, "must_understand": False}],
-            [{**LITTLE, "other": 1}],
-            [{"name": "endian", "configuration": {"endian": "little"}}],
-            [],
-            LITTLE,
-            [[LITTLE]],
-            [LITTLE, None],
-            [LITTLE, {"name": "novelty", "must_understand": False}],
-            [LITTLE, {"name": "novelty", "configuration": {}, "must_understand": False}],
-            [{"name": "identity"}, LITTLE],
-            [{"name": "null"}, LITTLE],
-            [{"id": "bytes", "endian": "little"}],
-            [{"name": "bytes", "endian": "little"}],
-        ],
-    ),
-    (
-        [LITTLE, _GZIP],
-        [
-            [LITTLE, c]
-            for c in _configured(
-                "gzip",
-                _ABSENT,
-                None,
-                {},
-                {"level": None},
-                {"level": 1.0},
-                {"level": -1},
-                {"level": 10},
-                {"level": "1"},
-                {"level": True},
-                {"level": 0},
-                {"level": 1, "other": 1},
-                {"level": 1, "id": "gzip"},
-            )
-        ]
-        + [[LITTLE, "gzip"], ["bytes", "gzip"]],
-    ),
-    (
-        [LITTLE, _ZSTD],
-        [
-            [LITTLE, c]
-            for c in _configured(
-                "zstd",
-                _ABSENT,
-                None,
-                {},
-                {"level": 1},
-                {"checksum": False},
-                {"level": None},
-                {"level": 1.0, "checksum": False},
-                {"level": 1, "checksum": None},
-                {"level": 1, "checksum": 0},
-                {"level": 99, "checksum": False},
-                {"level": -5, "checksum": True},
-                {"level": 1, "checksum": False, "other": 1},
-            )
-        ]
-        + [[LITTLE, "zstd"]],
-    ),
-    (
-        [LITTLE, {"name": "crc32c"}],
-        [[LITTLE, c] for c in _configured("crc32c", None, {}, {"other": 1}, {"location": "end"})]
-        + [[LITTLE, "crc32c"], [LITTLE, {"name": "crc32c", "must_understand": True}]],
-    ),
-    (
-        [LITTLE, {"name": "blosc", "configuration": _BLOSC}],
-        [
-            [LITTLE, c]
-            for c in _configured(
-                "blosc",
-                _ABSENT,
-                None,
-                {},
-                *_changed(
-                    _BLOSC,
-                    cname=("LZ4", "zstd", None, "novelty"),
-                    clevel=(5.0, "5", None, 10, -1, 0),
-                    shuffle=(0, 1, 2, -1, None, "noshuffle", "bitshuffle", "Shuffle", "none"),
-                    typesize=(None, 0, 4.0, 1, 256, "4", -1),
-                    blocksize=(None, 0.0, -1, 64, "0"),
-                    nthreads=(1,),
-                    id=("blosc",),
-                ),
-            )
-        ],
-    ),
-    (
-        [_TRANSPOSE, LITTLE],
-        [
-            [c, LITTLE]
-            for c in _configured(
-                "transpose",
-                {"order": "F"},
-                {"order": [1.0, 0.0]},
-                {"order": [-1, 0]},
-                {"order": ["1", "0"]},
-                {"order": [1, 0], "other": 1},
-                {"order": None},
-                {},
-            )
-        ],
-    ),
-    (
-        [{"name": "transpose", "configuration": {"order": [0, 1]}}, LITTLE],
-        [[c, LITTLE] for c in _configured("transpose", {"order": "C"}, {"order": []})],
-    ),
-    (
-        [{"name": "sharding_indexed", "configuration": _SHARDS}],
-        [
-            [c]
-            for c in _configured(
-                "sharding_indexed",
-                *_changed(
-                    _SHARDS,
-                    chunk_shape=([1.0, 3.0], ["1", "3"], [2, 3], [1]),
-                    codecs=(["bytes"], [{"name": "bytes"}], None, []),
-                    index_codecs=(
-                        ["bytes", "crc32c"],
-                        [{"name": "bytes"}, {"name": "crc32c"}],
-                        [LITTLE, "crc32c"],
-                        None,
-                        [],
-                    ),
-                    index_location=(None, "End", "END"),
-                ),
-            )
-        ],
-    ),
-]
+    ([LITTLE], [[c] for c in _configured("bytes", _ABSENT, None, {}, {"endian": None},
+     {"endian": "Little"}, {"endian": "LITTLE"}, {"endian": "<"}, {"endian": "native"},
+     {"endian": "little", "other": 1})] + [["bytes"], [{**LITTLE, "must_understand": True}],
+     [{**LITTLE, "must_understand": False}], [{**LITTLE, "other": 1}], [{"name": "endian",
+     "configuration": {"endian": "little"}}], [], LITTLE, [[LITTLE]], [LITTLE, None], [LITTLE,
+     {"name": "novelty", "must_understand": False}], [LITTLE, {"name": "novelty",
+     "configuration": {}, "must_understand": False}], [{"name": "identity"}, LITTLE], [{"name":
+     "null"}, LITTLE], [{"id": "bytes", "endian": "little"}], [{"name": "bytes", "endian":
+     "little"}]]),
+    ([LITTLE, _GZIP], [[LITTLE, c] for c in _configured("gzip", _ABSENT, None, {}, {"level":
+     None}, {"level": 1.0}, {"level": -1}, {"level": 10}, {"level": "1"}, {"level": True},
+     {"level": 0}, {"level": 1, "other": 1}, {"level": 1, "id": "gzip"})] + [[LITTLE, "gzip"],
+     ["bytes", "gzip"]]),
+    ([LITTLE, _ZSTD], [[LITTLE, c] for c in _configured("zstd", _ABSENT, None, {}, {"level": 1},
+     {"checksum": False}, {"level": None}, {"level": 1.0, "checksum": False}, {"level": 1,
+     "checksum": None}, {"level": 1, "checksum": 0}, {"level": 99, "checksum": False}, {"level":
+     -5, "checksum": True}, {"level": 1, "checksum": False, "other": 1})] + [[LITTLE, "zstd"]]),
+    ([LITTLE, {"name": "crc32c"}], [[LITTLE, c] for c in _configured("crc32c", None, {},
+     {"other": 1}, {"location": "end"})] + [[LITTLE, "crc32c"], [LITTLE, {"name": "crc32c",
+     "must_understand": True}]]),
+    ([LITTLE, {"name": "blosc", "configuration": _BLOSC}], [[LITTLE, c] for c in
+     _configured("blosc", _ABSENT, None, {}, *_changed(_BLOSC, cname=("LZ4", "zstd", None,
+     "novelty"), clevel=(5.0, "5", None, 10, -1, 0), shuffle=(0, 1, 2, -1, None, "noshuffle",
+     "bitshuffle", "Shuffle", "none"), typesize=(None, 0, 4.0, 1, 256, "4", -1),
+     blocksize=(None, 0.0, -1, 64, "0"), nthreads=(1,), id=("blosc",)))]),
+    ([_TRANSPOSE, LITTLE], [[c, LITTLE] for c in _configured("transpose", {"order": "F"},
+     {"order": [1.0, 0.0]}, {"order": [-1, 0]}, {"order": ["1", "0"]}, {"order": [1, 0],
+     "other": 1}, {"order": None}, {})]),
+    ([{"name": "transpose", "configuration": {"order": [0, 1]}}, LITTLE], [[c, LITTLE] for c in
+     _configured("transpose", {"order": "C"}, {"order": []})]),
+    ([{"name": "sharding_indexed", "configuration": _SHARDS}], [[c] for c in
+     _configured("sharding_indexed", *_changed(_SHARDS, chunk_shape=([1.0, 3.0], ["1", "3"], [2,
+     3], [1]), codecs=(["bytes"], [{"name": "bytes"}], None, []), index_codecs=(["bytes",
+     "crc32c"], [{"name": "bytes"}, {"name": "crc32c"}], [LITTLE, "crc32c"], None, []),
+     index_location=(None, "End", "END")))]),
+]  # fmt: skip
 
 _NUMCODECS: dict[str, tuple[str, Json, Json]] = {
     name: (kind, configuration, {"name": f"numcodecs.{name}"})

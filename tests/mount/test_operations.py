@@ -16,21 +16,6 @@ from zarrfs.fs.attributes import Attributes, DirectoryEntry
 from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.presentation import Presentation, PresentationConfig
 
-CHANGES = {
-    "write": (1, 0, b""),
-    "create": (1, b"a", 0o644, 0, None),
-    "mknod": (1, b"a", 0o644, 0, None),
-    "mkdir": (1, b"a", 0o755, None),
-    "unlink": (1, b"a", None),
-    "rmdir": (1, b"a", None),
-    "symlink": (1, b"a", b"b", None),
-    "rename": (1, b"a", 1, b"b", 0, None),
-    "link": (2, 1, b"a", None),
-    "setattr": (2, None, None, None, None),
-    "setxattr": (2, b"a", b"b", None),
-    "removexattr": (2, b"a", None),
-}
-
 
 class Misbehaving:
     """Every method raises ``error``."""
@@ -52,14 +37,6 @@ class Misbehaving:
 @pytest.fixture
 def presentation() -> Presentation:
     return Presentation(PresentationConfig(uid=7, gid=8, umask=0o027))
-
-
-@pytest.mark.parametrize("name", CHANGES)
-async def test_changes_are_refused(presentation, name):
-    operations = Operations(Misbehaving(AssertionError()), presentation)
-    with pytest.raises(pyfuse3.FUSEError) as caught:
-        await getattr(operations, name)(*CHANGES[name])
-    assert caught.value.errno == errno.EROFS
 
 
 @pytest.mark.parametrize(

@@ -80,14 +80,6 @@ def test_missing_names_are_cached(mount_fake):
     assert process.num_ctx_switches().voluntary - before < 5_000
 
 
-def test_directories_read_from_the_middle(mount_fake):
-    """`seekdir`: cookies stay good across handles and rewinds."""
-    path = mount_fake().path
-    with os.scandir(path) as entries:
-        first = [next(entries).name for _ in range(3)]
-    assert os.listdir(path)[:3] == first
-
-
 @pytest.mark.parametrize(
     "errors",
     [

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -48,19 +47,6 @@ int main(int argc, char **argv) {
     printf("%016llx\n", (unsigned long long)sum);
     return 0;
 }
-"""
-
-READER = """
-import hashlib, sys
-import numpy as np
-path, seed = sys.argv[1], int(sys.argv[2])
-random = np.random.default_rng(seed)
-with open(path, "rb", buffering=0) as file:
-    size = file.seek(0, 2)
-    for _ in range(100):
-        offset, length = int(random.integers(size)), int(random.integers(1, 200_000))
-        file.seek(offset)
-        print(offset, length, hashlib.sha256(file.read(length)).hexdigest())
 """
 
 
@@ -151,17 +137,6 @@ def test_small_reads_of_large_chunks_read_little(mounted, tmp_path, compressors)
     assert stats["cache"]["parts"] >= 100
     assert stats["cache"]["loads"] == 0
     assert stats["store"]["read_bytes"] < len(data) // 4
-
-
-def test_eight_readers_at_once(mounted, source):
-    path, data = source
-    file = mounted(path, "memory=16M") / "array.bin"
-    with ThreadPoolExecutor(8) as pool:
-        outputs = pool.map(lambda seed: _run(sys.executable, "-c", READER, file, seed), range(8))
-        for line in b"".join(outputs).decode().splitlines():
-            offset, length, digest = line.split()
-            part = data[int(offset) : int(offset) + int(length)]
-            assert digest == hashlib.sha256(part).hexdigest()
 
 
 def test_chunk_files(mount, source):

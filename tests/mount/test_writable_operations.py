@@ -6,7 +6,6 @@ import stat
 
 import pyfuse3
 import pytest
-import trio
 
 from zarrfs import errors
 from zarrfs.fs.attributes import Attributes
@@ -91,21 +90,6 @@ async def test_errors_become_errnos(error, code):
         assert caught.value.errno == code
 
 
-async def test_cancellation_passes():
-    class Waiting:
-        def __getattr__(self, name: str):
-            async def method(*_: object, **__: object):
-                await trio.sleep_forever()
-
-            return method
-
-    served = operations(Waiting())
-    for request in (lambda: served.write(5, 0, b"a"), lambda: served.fsync(5, False)):
-        with trio.move_on_after(0.01) as scope:
-            await request()
-        assert scope.cancelled_caught
-
-
 async def test_sizes_are_set_by_the_file_system():
     filesystem = Recording()
     entry = await operations(filesystem).setattr(
@@ -146,13 +130,6 @@ async def test_extended_attributes_are_not_asked_for_again_unless_wanted():
             with pytest.raises(pyfuse3.FUSEError) as caught:
                 await request
             assert caught.value.errno == (errno.ENODATA if xattr else errno.ENOSYS)
-
-
-@pytest.mark.parametrize("name", ["create", "mknod", "mkdir", "rmdir", "symlink", "rename", "link"])
-async def test_the_tree_is_fixed(name):
-    with pytest.raises(pyfuse3.FUSEError) as caught:
-        await getattr(operations(Recording()), name)(1, b"a", None)
-    assert caught.value.errno == errno.EPERM
 
 
 @pytest.mark.parametrize(

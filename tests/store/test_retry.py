@@ -146,15 +146,6 @@ def test_what_fails_for_a_while_succeeds_in_the_end(ask):
     store.close()
 
 
-def test_a_pause_that_the_service_asks_for_is_made():
-    patient = fail(StoreUnavailable("x", "is busy", retry_after_s=3600))
-    inner, store = stores([patient])
-    with pytest.raises(StoreTimeout, match="is busy"):
-        store.get("x", limit=9)
-    assert inner.calls == 1
-    store.close()
-
-
 @pytest.mark.parametrize("kind", [StoreError, StoreAccessDenied, StoreConflict])
 def test_a_lasting_error_is_not_tried_again(kind):
     inner, store = stores([fail(kind("x", "no"))])
@@ -226,29 +217,6 @@ def test_progress_puts_the_timeout_off():
     assert store.info("x") == INFO
     assert inner.calls == 1
     store.close()
-
-
-def test_close_wakes_who_waits_to_try_again():
-    inner, store = stores([FLAP], first_pause_s=19, max_pause_s=19)
-    failures: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            store.info("x")
-        except StoreError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    for _ in range(1000):
-        if inner.calls:
-            break
-        time.sleep(0.005)
-    store.close()
-    thread.join(10)
-    assert not thread.is_alive()
-    assert "closed" in str(failures[0])
-    assert inner.closed
 
 
 def test_the_first_name_comes_before_the_last_is_known():

@@ -21,39 +21,12 @@ def test_only_what_cannot_be_mapped_is_direct(mount):
     assert not mount.open("chunks/0").opened.direct
 
 
-def test_nothing_is_direct_while_others_have_it_open(mount):
-    readers = [mount.open("array.bin"), mount.open("array.bin")]
-    assert not mount.edit("array.bin", read=False).opened.direct  # and stays open
-    assert mount.edit("array.npy", read=False).opened.direct
-    other = mount.open("chunks/0")
-    assert mount.edit("chunks/0", read=False).opened.direct
-    for reader in readers:
-        reader.close()
-    assert not mount.edit("array.bin", read=False).opened.direct
-    other.close()
-
-
-def test_it_is_direct_again_when_the_others_have_closed_it(mount):
-    for file in (mount.open("array.bin"), mount.edit("array.bin", read=False)):
-        file.close()
-    assert mount.edit("array.bin", read=False).opened.direct
-
-
 def test_alone_it_has_nothing_dropped(mount):
     with_pages = mount.open("array.npy")
     file = mount.edit("array.bin", read=False)
     file.write(0, b"abc")
     assert mount.dropped.inodes == []
     assert with_pages.read(128, 3) == b"abc"
-
-
-def test_who_opens_it_next_gets_no_old_pages(mount):
-    for file in (mount.open("array.bin"), mount.open("array.bin")):
-        file.close()
-    writer = mount.edit("array.bin", read=False)
-    assert writer.opened.direct
-    writer.write(0, b"abc")
-    assert not mount.open("array.bin").keep_cache
 
 
 def test_pages_that_came_later_are_dropped_before_a_write_returns(mount):
@@ -68,27 +41,6 @@ def test_pages_that_came_later_are_dropped_before_a_write_returns(mount):
     writer.write(0, b"abc")
     assert asked == [1]
     assert not mount.open("array.bin").keep_cache
-
-
-@pytest.mark.parametrize("pages", [1, 3])
-def test_old_bytes_in_a_changed_page_do_not_win(mount, pages):
-    """A mapping changed byte 5 of a page that it had read before byte 0 was written."""
-    writer = mount.edit("array.bin", read=False)
-    mapped = mount.edit("array.bin")
-    page = bytearray(mapped.read(0, 16))
-    page[5] = 0x55
-    left = pages
-
-    async def hand_over():
-        nonlocal left
-        while left:
-            left -= 1
-            await mount.fs.write(mapped.opened.handle, 0, bytes(page))
-
-    mount.dropped.while_settling = hand_over
-    writer.write(0, b"\xaa")
-    assert left == 0
-    assert mount.read("array.bin")[:6] == b"\xaa" + bytes(page[1:6])
 
 
 def test_pages_that_come_for_ever_do_not_hold_a_write_up(mount):

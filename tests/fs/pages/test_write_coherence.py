@@ -14,7 +14,6 @@ from tests.fs.write_store import Request, WriteStore
 from zarrfs.cache.read import array_chunks
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import StoreUnavailable
-from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(100)
 
@@ -85,18 +84,6 @@ def test_a_write_is_seen_through_all_files_at_once(opened, document, through):
     assert elements(mount)[tuple(place)] & 0xFF == 1
     writer.close()
     assert (elements(opened(WriteStore(mount.store.objects))) == elements(mount)).all()
-
-
-def test_the_last_of_two_writes_through_two_files_wins(opened, document):
-    mount = opened(WriteStore({"zarr.json": document}))
-    whole, chunk = mount.edit("array.bin"), mount.edit("chunks/0/0")
-    whole.write(0, b"\1\1")
-    chunk.write(0, b"\2\2\2\2")
-    whole.write(1, b"\3")
-    whole.fsync()
-    assert opened(WriteStore(mount.store.objects)).read("chunks/0/0")[:4] == b"\2\3\2\2"
-    chunk.close()
-    assert opened(WriteStore(mount.store.objects)).read("chunks/0/0")[:4] == b"\2\3\2\2"
 
 
 def test_a_scan_sees_writes_behind_and_before_it(opened):
@@ -224,36 +211,6 @@ def test_removing_a_chunk_makes_the_kernel_forget_what_readers_have_of_it(opened
 
 
 # --- neighbours -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("writers", [2, 4])
-def test_neighbours_survive(tmp_path, loop, opened, document, writers):
-    """Mounts that write different elements of the same chunks at the same time."""
-    (tmp_path / "zarr.json").write_bytes(document)
-    mounts = [opened(LocalStore(tmp_path), recheck=0.0) for _ in range(writers)]
-    rounds = 40 // writers
-    failures = []
-
-    def write(number):
-        try:
-            file = mounts[number].edit("array.bin")
-            for i in range(rounds):
-                for element in range(number, 80, writers):
-                    file.write(4 * element, (1000 * i + element).to_bytes(4, "little"))
-                file.fsync()
-            file.close()
-        except BaseException as error:
-            failures.append(error)
-            raise
-
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    expected = (1000 * (rounds - 1) + np.arange(80)).reshape(SHAPE)
-    assert (elements(opened(LocalStore(tmp_path))) == expected).all()
 
 
 def test_neighbours_survive_a_write_that_looks_for_their_index_too_early(opened):

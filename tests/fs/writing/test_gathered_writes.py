@@ -529,26 +529,6 @@ def test_whole_chunks_take_what_was_gathered(opened, monkeypatch):
     assert mount.read("array.bin") == NEW.tobytes()
 
 
-def test_over_few_elements_that_were_written_before(opened, monkeypatch):
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
-    # Large beside these elements and the first block, which is not gathered.
-    mount = opened(WriteStore({"zarr.json": array_document(SHAPE, (32, 8, 8))}))
-    first, file = mount.edit("array.bin"), mount.edit("array.bin")
-    last = WRITTEN + 256
-    for offset in (1024, last):
-        first.write(offset, b"\1\2")
-    for offset in range(0, WRITTEN, 256):
-        file.write(offset, NEW.tobytes()[offset : offset + 256])
-    assert mount.array().gathering.pending
-    expected = np.full(SHAPE, 7, PLANE)
-    expected.reshape(-1)[: WRITTEN // 2] = NEW.reshape(-1)[: WRITTEN // 2]
-    expected.reshape(-1)[last // 2] = 0x0201
-    assert mount.read("array.bin") == expected.tobytes()
-    file.close()
-    assert opened(WriteStore(mount.store.objects)).read("array.bin") == expected.tobytes()
-
-
 def test_changes_while_gathered_chunks_are_stored_are_paid_for(opened, monkeypatch):
     """They take memory of their own, as the chunks' is being stored."""
     monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)

@@ -394,34 +394,6 @@ def test_a_store_that_hangs_does_not_pile_up_work(opened, monkeypatch):
 # --- conflicts --------------------------------------------------------------------
 
 
-def test_a_conflict_is_settled_by_merging(opened, store):
-    """Somebody else changes the object between reading and replacing it."""
-    mount = opened(store)
-    file = mount.edit("array.bin")
-    file.write(0, b"\1")
-    other = opened(store)
-    others = iter([(2, b"\2"), (4, b"\3"), (6, b"\4")])
-    busy = threading.Lock()
-
-    def interfere(request: Request) -> None:
-        if request.operation == "put" and busy.acquire(blocking=False):
-            try:
-                if (change := next(others, None)) is not None:
-                    other.write("array.bin", *change)
-            finally:
-                busy.release()
-
-    store.before = interfere
-    # Not through the loop, which `interfere` needs.
-    mount.array().flush()
-    store.before = lambda _request: None
-    content = opened(WriteStore(store.objects)).read("array.bin")
-    assert content[:8:2] == b"\1\2\3\4"
-    mount.drop_caches()
-    assert mount.read("array.bin") == content
-    file.close()
-
-
 def test_conflicts_without_end_are_told(opened, store):
     failing = Failing(store)
     mount = opened(store)
