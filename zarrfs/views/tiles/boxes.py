@@ -18,7 +18,7 @@ from zarrfs.views.tiles.tiling import LARGE, Tiling
 
 _MOST_KEPT = 64
 # Boxes that are decoded before the reader asks, and their share of the memory.
-_MOST_AHEAD = 16
+_MOST_AHEAD = 8
 _AHEAD_SHARE = 4
 # Chunks of a box that the event loop asks for.
 _MOST_CHUNKS = 64
