@@ -106,7 +106,7 @@ def command(target: str, **given: Any) -> int:
     """
     from zarrfs.array.making.create import IfExists, new_documents
     from zarrfs.cli.sizes import summary_line
-    from zarrfs.library.create import CreateOptions, create
+    from zarrfs.library.create import create
 
     if given["overwrite"] and given["exist_ok"]:
         raise UsageError("--overwrite and --exist-ok exclude each other")
@@ -121,13 +121,15 @@ def command(target: str, **given: Any) -> int:
     elif given["exist_ok"]:
         if_exists = IfExists.OPEN
     try:
-        done = create(target, array, CreateOptions(given["storage_options"], if_exists))
+        outcome, metadata = create(
+            target, array, storage_options=given["storage_options"], if_exists=if_exists
+        )
     except AlreadyExists as error:
         if if_exists is not IfExists.FAIL:
             raise
         hint = "--overwrite replaces an array, --exist-ok keeps one that matches"
         raise AlreadyExists(f"{error} ({hint})") from error
-    click.echo(f"{done.outcome.value} {target}: {summary_line(done.metadata)}")
+    click.echo(f"{outcome.value} {target}: {summary_line(metadata)}")
     return 0
 
 

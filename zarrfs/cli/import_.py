@@ -70,7 +70,6 @@ def command(
         raise UsageError("--byteorder and --order are in the header of an NPY file")
     if create:
         from zarrfs.format.making.new_array import NewArray
-        from zarrfs.library.create import CreateOptions
         from zarrfs.library.create import create as create_array
         from zarrfs.library.like import like
 
@@ -80,7 +79,7 @@ def command(
         create_array(
             target,
             NewArray(found.shape, found.data_type, usual=True),
-            CreateOptions(storage_options=options.storage_options),
+            storage_options=options.storage_options,
         )
     with ProgressLine("import") as progress:
         config = TransferConfig(flat.path, flat.region, resume, options, engine, progress)

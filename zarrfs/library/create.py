@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.making.create import IfExists, Outcome, create_array, new_documents
@@ -12,36 +12,27 @@ from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.open import StoreConfig, create_store
 
-
-@dataclass(frozen=True, slots=True)
-class CreateOptions:
-    """Where and how an array is created.
-
-    storage_options : given to fsspec as they are; never shown.
-    if_exists : what to do where an array is already.
-    """
-
-    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
-    if_exists: IfExists = IfExists.FAIL
+_NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
-    """The array that exists now."""
-
-    outcome: Outcome
-    metadata: ArrayMetadata
-
-
-def create(target: str, array: NewArray, options: CreateOptions) -> Created:
+def create(
+    target: str,
+    array: NewArray,
+    *,
+    storage_options: Mapping[str, object] = _NO_OPTIONS,
+    if_exists: IfExists = IfExists.FAIL,
+) -> tuple[Outcome, ArrayMetadata]:
     """Creates an array at ``target``: a directory that need not exist, or a URL.
 
-    Raises as `zarrfs.array.making.create.create_array`; nothing was changed before where what is
-    asked for is no array.
+    storage_options : given to fsspec as they are; never shown.
+
+    Returns the metadata of the array that exists now, too. Raises as
+    `zarrfs.array.making.create.create_array`; nothing was changed before where what is asked for is
+    no array.
     """
     new_documents(array)
-    with closing(create_store(target, StoreConfig(options.storage_options))) as store:
-        outcome = create_array(store, "", array, options.if_exists)
+    with closing(create_store(target, StoreConfig(storage_options))) as store:
+        outcome = create_array(store, "", array, if_exists)
         metadata = Hierarchy(store).root().metadata
         assert isinstance(metadata, ArrayMetadata)
-        return Created(outcome, metadata)
+        return outcome, metadata

@@ -14,7 +14,7 @@ from zarrfs.format.making.chunk_choice import ChunkConstraints
 from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.registry import parse_data_type
 from zarrfs.format.text_forms import parse_codecs, read_data_type, read_fill
-from zarrfs.library.create import CreateOptions, create
+from zarrfs.library.create import create
 from zarrfs.library.open_array import OpenArray, open_array
 from zarrfs.library.source import SourceOptions
 
@@ -69,7 +69,7 @@ def create_array(  # noqa: PLR0913 - as in other libraries, all but three have d
     except (ValueError, TypeError) as error:
         raise UsageError(f"{name}: {error}") from error
     if_exists = IfExists.REPLACE if overwrite else IfExists.FAIL
-    create(name, array, CreateOptions(options.storage_options, if_exists))
+    create(name, array, storage_options=options.storage_options, if_exists=if_exists)
     return open_array(name, writable=True, options=options)
 
 
