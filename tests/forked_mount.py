@@ -20,6 +20,8 @@ from typing import Any
 
 _MOST = 1 << 16
 _STARTS_S = 60
+# Variables that are read when a source is opened, and not when Python starts or imports.
+_CARRIED = ("AWS_", "STORAGE_EMULATOR_HOST", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 _IMPORTED = (
     "zarrfs.cli.main",
     "zarrfs.cli.mount",
@@ -50,8 +52,16 @@ def _surroundings() -> tuple[Any, ...]:
     """What a command inherits of this process, but for standard streams."""
     umask = Path("/proc/self/status").read_text().partition("Umask:\t")[2].partition("\n")[0]
     limits = Path("/proc/self/limits").read_text()
-    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTEST_CURRENT_TEST" and not name.startswith(_CARRIED)
+    }
     return os.getcwd(), umask, limits, environment
+
+
+def _carried() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_CARRIED)}
 
 
 class _Server:
@@ -73,7 +83,8 @@ class _Server:
     def run(self, arguments: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
         with open(os.devnull, "rb") as null, _Pipe() as output, _Pipe() as errors:
             descriptors = [null.fileno(), output.writing, errors.writing]
-            socket.send_fds(self._socket, [json.dumps(arguments).encode()], descriptors)
+            message = json.dumps([arguments, _carried()]).encode()
+            socket.send_fds(self._socket, [message], descriptors)
             output.close_writing()
             errors.close_writing()
             try:
@@ -148,7 +159,11 @@ def _serve(connection: socket.socket) -> list[str] | None:
             for standard, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, standard)
                 os.close(descriptor)
-            return json.loads(message)  # type: ignore[no-any-return]
+            asked, carried = json.loads(message)
+            for name in _carried():
+                del os.environ[name]
+            os.environ.update(carried)
+            return list(asked)
         for descriptor in descriptors:
             os.close(descriptor)
         _, status = os.waitpid(child, 0)
