@@ -161,7 +161,7 @@ def zipped(place: Path, method: int, dictionary: int | None = None) -> Attack:
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("zarr.json", array_document((8,), (8,)), zipfile.ZIP_DEFLATED)
         with archive.open("c/0", "w") as member:
-            for _ in range(256):
+            for _ in range(160):
                 member.write(bytes(1 << 20))
     # What it claims to hold is a chunk of the right size.
     raw = bytearray(path.read_bytes())

@@ -182,7 +182,7 @@ def test_the_journal_of_one_path_waits_for_a_mount_of_it(tmp_path, mount_daemon,
         server.make_bucket("b", {f"a.zarr/{p.relative_to(source)}": p.read_bytes() for p in files})
 
         def mount(path):
-            options = (f"path={path}", "rw,flush_delay=3600,drain_timeout=2")
+            options = (f"path={path}", "rw,flush_delay=3600,drain_timeout=1")
             return mount_daemon("s3://b/a.zarr", *options, quiet=False)
 
         daemon = mount("low")
