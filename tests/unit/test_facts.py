@@ -213,6 +213,11 @@ def test_channels(array):
     }
     found = gather(array("cyx"), in_group(group)).channels
     assert found == (Channel("DAPI", (0, 0, 255), (1, 9)), Channel("x"), Channel())
+    # bioio names the channel of an image without an axis of channels, too.
+    group["multiscales"][0]["axes"] = ["t", "y", "x"]
+    assert gather(array("tyx"), in_group(group)).channels == ()
+    group["omero"]["channels"] = channels[:1]
+    assert gather(array("tyx"), in_group(group)).channels == found[:1]
     group["omero"]["channels"] = channels[:2]
     assert gather(array("cyx"), in_group(group)).channels == ()
     names = {"long_name": ["a", "b", "c"]}

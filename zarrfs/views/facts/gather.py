@@ -110,7 +110,7 @@ def _unit(value: Any) -> tuple[float, str] | None:
 def _channels(
     attributes: Mapping[str, Any], axes: Sequence[Axis], level: OmeLevel | None
 ) -> tuple[Channel, ...]:
-    """The channels, if there are as many as the one axis of channels is long.
+    """The channels, if there are as many as the axis of channels is long; one without such an axis.
 
     The attribute ``long_name`` of rioxarray's bands is a list of their names.
     """
@@ -118,5 +118,5 @@ def _channels(
     names = attributes.get("long_name")
     if not found and isinstance(names, list | tuple):
         found = tuple(Channel(plain(name, 64)) for name in names[:64])
-    lengths = [axis.length for axis in axes if axis.role == "channel"]
+    lengths = [axis.length for axis in axes if axis.role == "channel"] or [1]
     return found if lengths == [len(found)] else ()
