@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from zarrfs.errors import StoreError
+from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.s3.s3_obstore import bucket_settings
 
 s3fs = pytest.importorskip("s3fs", reason="the tests of S3 need s3fs")
@@ -72,3 +74,36 @@ def test_certificates_of_the_environment_leave_a_bucket_to_s3fs(configured, monk
     assert configured("")[0] is None
     found, _ = configured("endpoint_url = http://127.0.0.1:9\n")
     assert found is not None
+
+
+def test_a_web_identity_reads_and_one_without_its_token_finds_nothing_missing(
+    s3_endpoint, s3_bucket, monkeypatch, tmp_path, quick
+):
+    name, client = s3_bucket
+    client.put_object(Bucket=name, Key="store/x", Body=b"data")
+    for unset in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(unset, raising=False)
+    token = tmp_path / "token"
+    token.write_text("header.claims.signature")
+    for variable, value in {
+        "ENDPOINT_URL": s3_endpoint,
+        "DEFAULT_REGION": "us-east-1",
+        "ROLE_ARN": "arn:aws:iam::123456789012:role/reader",
+        "WEB_IDENTITY_TOKEN_FILE": str(token),
+        "CONFIG_FILE": str(tmp_path / "config"),
+        "SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
+    }.items():
+        monkeypatch.setenv(f"AWS_{variable}", value)
+    for there in (True, False):
+        options = {"skip_instance_cache": True}
+        store = open_store(f"s3://{name}/store", StoreConfig(storage_options=options, retry=quick))
+        if there:
+            assert bytes(store.get("x", limit=9).data) == b"data"
+            assert store.get("none", limit=9) is None
+        else:
+            for ask in (store.info, lambda key, store=store: store.get(key, limit=9)):
+                with pytest.raises(StoreError, match="token: No such file"):
+                    ask("x")
+            assert next(iter(store.get_many(["x"], limit=9))).reason.count("token: No such file")
+        store.close()
+        token.unlink(missing_ok=True)

@@ -70,3 +70,16 @@ def test_told_in_words(error, said):
     assert "\n" not in made.reason
     for name in (type(error).__name__, "Error(", "Error:", "<", "object at"):
         assert name not in made.reason
+
+
+def test_a_missing_file_of_credentials_is_no_missing_object():
+    """As botocore raises it where a web identity's token or a ``credential_process`` is gone."""
+    path = "bucket/a/b"
+    for name in ("/run/token", b"/run/token"):
+        made = converted("a/b", path, FileNotFoundError(2, "No such file", name), redact=str)
+        assert made is not None
+        assert "/run/token: No such file" in str(made)
+    for name in ("/srv/bucket/a/b", "bucket/a/b/", None):
+        assert (
+            converted("a/b", path, FileNotFoundError(2, "No such file", name), redact=str) is None
+        )

@@ -101,6 +101,9 @@ def converted(
     reason = redact(worded(error))
     code, status = s3_code(error), getattr(error, "status", None)
     if isinstance(error, _MISSING):
+        if (name := getattr(error, "filename", None)) is not None and not _names(name, path):
+            # Such as one of credentials: that says nothing about the object.
+            return StoreError(key, f"{redact(os.fsdecode(name))}: {reason}")
         # A missing bucket is not a missing chunk, which would read as fill values.
         return StoreError(key, reason) if code in SERVICE_GONE else None
     if isinstance(error, KeyError):
@@ -119,6 +122,12 @@ def converted(
             return StoreUnavailable(key, reason, _retry_after_s(error))
         return StoreError(key, reason)
     return _by_type(key, error, reason)
+
+
+def _names(filename: str | bytes, path: str) -> bool:
+    """Whether one ends with the other: paths may be relative, and URLs contain paths."""
+    one, other = (f"/{each.strip('/')}" for each in (os.fsdecode(filename), path))
+    return one.endswith(other) or other.endswith(one)
 
 
 def worded(error: BaseException) -> str:
