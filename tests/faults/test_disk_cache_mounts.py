@@ -1,6 +1,5 @@
 """Mounts that keep what they read on a disk: later ones, killed ones, and data that change."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -51,20 +50,3 @@ def read(mount_daemon, server, tmp_path) -> Callable[..., tuple[bytes, int]]:
 def test_the_next_mount_fetches_nothing(read, kill):
     assert read(kill=kill) == (DATA.tobytes(), 8)
     assert read() == (DATA.tobytes(), 0)
-
-
-def test_what_never_changes_is_not_asked_for(read, server):
-    read("immutable")
-    assert read("immutable") == (DATA.tobytes(), 0)
-    assert not [path for _, path, _ in server.counts.asked if "/c/" in path]
-
-
-def test_what_changed_is_fetched_anew(read, server):
-    read()
-    documents = json.loads(server.objects.buckets["b"]["a.zarr/zarr.json"].data)
-    assert documents["chunk_grid"]["configuration"]["chunk_shape"] == [8]
-    keys = server.objects.buckets["b"]
-    server.put("b", "a.zarr/c/3", keys["a.zarr/c/5"].data)
-    expected = DATA.copy()
-    expected[24:32] = DATA[40:48]
-    assert read() == (expected.tobytes(), 1)

@@ -86,9 +86,11 @@ def test_a_server_that_ignores_ranges_sends_a_shard_once(server, shard, mount_da
 @pytest.mark.parametrize("options", ["", "immutable"])
 def test_an_archive_is_fetched_once(server, tmp_path, mount_daemon, kind, options):
     random = np.random.default_rng(1)
-    data = random.integers(0, 256, (128, 600_000), "u1")
+    # A tar file has no table: the headers of all members are read.
+    size = 600_000 if kind == "tar" else 200_000
+    data = random.integers(0, 256, (128, size), "u1")
     root = tmp_path / "a.zarr"
-    zarr.create_array(root, data=data, chunks=(1, 600_000), compressors=None)
+    zarr.create_array(root, data=data, chunks=(1, size), compressors=None)
     archive = shutil.make_archive(str(tmp_path / "a"), kind, root)
     stored = Path(archive).read_bytes()
     server.make_bucket("b", {f"a.{kind}": stored})

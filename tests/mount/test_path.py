@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import zarr
 
+from tests.conftest import run_zarrfs
 from tests.remote_server import Fault, RemoteServer
 from zarrfs.daemon.own_mount_point import mount_name
 from zarrfs.fuse.mount_table import topmost
@@ -121,14 +122,7 @@ def test_changes_are_stored_and_listed_keys_stay(tmp_path, mount_daemon):
 
 
 def refused(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "zarrfs", "mount", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_zarrfs("mount", *arguments)
     assert topmost(str(arguments[1])) is None
     assert done.stdout == ""
     return done.returncode, done.stderr

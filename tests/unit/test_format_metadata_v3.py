@@ -139,9 +139,6 @@ class TestLeniency:
         array = parse(data_type="float64", fill_value="NaN", codecs=[cast, "bytes"])
         assert bytes(array.layout.chunk_codec((1,)).encode(np.array([np.inf]))) == b"\0"
 
-    def test_empty_storage_transformers(self, parse):
-        parse(storage_transformers=[])
-
 
 class TestRefusals:
     @pytest.mark.parametrize(("members", "says"), [
