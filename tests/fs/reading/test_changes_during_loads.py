@@ -394,7 +394,7 @@ class TestOneState:
             return {"zarr.json": document} | {f"c/0/{j}": data(value, 32) for j in range(100)}
 
         m = mount(MemoryStore(stored(OLD)), recheck=0)
-        m.read("array.bin")
+        m.read("array.bin", request=99)
         copy, copied = Elements._copy_cached, []
 
         def copy_then(elements, row):
@@ -408,7 +408,7 @@ class TestOneState:
         return m.fs._tree.nodes.peek("").view(Local.FLAT).view.elements
 
     def test_of_chunks_in_memory(self, mount, monkeypatch):
-        elements = self.elements(mount, monkeypatch, lambda m: m.read("array.bin"))
+        elements = self.elements(mount, monkeypatch, lambda m: m.read("array.bin", request=99))
         assert elements.get(1, elements.count) is None
         assert set(elements.get(1, elements.count).view("<i2").tolist()) == {NEW}
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs.slab_grid import LARGEST_REQUEST, SMALL_SLAB, SlabGrid
 from zarrfs.views.slabs.staged_rows import StagedRows
@@ -110,14 +109,11 @@ def _streamed(elements: Elements, cache: BlockCache) -> tuple[SlabGrid | None, S
 def _kept(elements: Elements, cache: BlockCache, streamed: SlabGrid) -> SlabGrid | None:
     """Slabs of one row of chunks each, if keeping them may pay.
 
-    Per-chunk caching is as fast for few chunks, without worker processes, and for a writable array:
-    a slab is valid for one state of the whole array only. If requests cost money, nothing is
-    fetched without a request.
+    Per-chunk caching is as fast for few chunks. If requests cost money, nothing is fetched without
+    a request.
     """
     array = elements.array
-    if not array.shares_memory or not array.array.store.traits.near:
-        return None
-    if isinstance(array, WritableArray) or array.largest_load > cache.arena.never_lent:
+    if not array.array.store.traits.near or array.largest_load > cache.arena.never_lent:
         return None
     grid = streamed._replace(rows=1)
     first, last = grid.slab_at(0)

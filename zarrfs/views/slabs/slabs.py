@@ -31,8 +31,8 @@ _FAILED = 10.0
 _PATIENCE = 2.0
 # Nanoseconds without changes, after which slabs are worth keeping.
 _QUIET_NS = 60 * 10**9
-# A worker process decodes a chunk of a slab in half of the time that loading it alone takes. But to
-# ask the process costs as much as loading so many chunks.
+# A chunk of a slab is decoded in half of the time that loading it alone takes. But to begin a slab
+# costs as much as loading so many chunks.
 _SLAB_COST = 8
 
 # Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
