@@ -13,11 +13,10 @@ from zarrfs.store.base import (
     ObjectInfo,
     Steps,
     StoreTraits,
-    check_key,
     get_one_by_one,
     get_step_by_step,
 )
-from zarrfs.store.ranges import resolve
+from zarrfs.store.ranges import check_key, resolve
 
 
 class MemoryStore:

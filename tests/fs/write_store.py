@@ -22,12 +22,11 @@ from zarrfs.store.base import (
     Put,
     Steps,
     StoreTraits,
-    check_key,
     get_one_by_one,
     get_step_by_step,
     put_one_by_one,
 )
-from zarrfs.store.ranges import resolve
+from zarrfs.store.ranges import check_key, resolve
 
 Operation = Literal["get", "ranges", "info", "put", "delete"]
 

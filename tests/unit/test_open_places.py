@@ -2,7 +2,7 @@
 
 from unittest.mock import Mock
 
-from zarrfs.fs.coherence.open_places import OpenPlaces
+from zarrfs.fs.coherence.kernel_pages import OpenPlaces
 from zarrfs.fs.nodes.place import Place
 
 

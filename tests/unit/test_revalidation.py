@@ -7,7 +7,7 @@ from tests.fs.arrays import Cached
 from tests.fs.documents import array_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache.read import freshness
+from zarrfs.cache.read import array_chunks
 from zarrfs.errors import StoreError
 
 pytestmark = pytest.mark.timeout(60)
@@ -64,7 +64,7 @@ def test_a_chunk_that_cannot_be_read_does_not_end_the_trust_in_the_others():
 
 
 def test_what_is_one_too_many_is_not_remembered(monkeypatch):
-    monkeypatch.setattr(freshness, "_MOST_CHECKED", 1)
+    monkeypatch.setattr(array_chunks, "_MOST_CHECKED", 1)
     inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,))})
     cached = Cached(inner, recheck=0)
     seen = cached.array.freshness
@@ -105,7 +105,7 @@ def test_a_chunk_that_became_unreadable_is_an_error(plain):
 
 
 def test_many_objects_are_checked_as_they_are_used(monkeypatch, plain):
-    monkeypatch.setattr(freshness, "_MOST_CHECKED", 2)
+    monkeypatch.setattr(array_chunks, "_MOST_CHECKED", 2)
     assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
     plain.store._inner.put("c/0", data(10))
     plain.store._inner.put("c/3", data(13))

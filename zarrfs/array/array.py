@@ -6,21 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from zarrfs.array.chunk_decoder import (
-    ChunkDecoder,
-    ChunkMemory,
-    ChunkResult,
-)
 from zarrfs.array.part_reader import PartReader
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.array.shards.shard_reader import OldShard, ShardReader, shard_cost
-from zarrfs.array.stored_chunks import StoredChunks
-from zarrfs.errors import (
-    BudgetExceeded,
-    ChunkError,
-    DecodeError,
-)
-from zarrfs.format.chunk_grid import Index
+from zarrfs.array.stored_chunks import ChunkDecoder, ChunkMemory, ChunkResult, StoredChunks
+from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_parts import chunk_parts
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store, may_exist
@@ -55,12 +46,10 @@ class Array:
     stored_shape : as this program and those that make the array larger have stored it.
     shard_cost : the most bytes of memory that reading from one shard takes in addition to its
         chunks; 0 for an array without shards.
-    cost, total_cost, cost_in_block, fetched : see `ChunkMemory`.
+    cost, total_cost, cost_in_block : see `ChunkMemory`.
     key : of a stored object, by its index.
-    locate : the shard that contains a read chunk, and the chunk's index within it.
     fill_chunk : a chunk of fill values that takes no memory.
     read_chunks, read_encoded : see `StoredChunks.read` and `StoredChunks.find`.
-    chunks_in : how many read chunks of a stored object contain a part of the array.
     parts : reads parts of chunks; None if these can only be decoded as a whole.
     decoder : of its chunks.
     at_once : the most chunks that a read holds in memory at once, in addition to data read from a
@@ -98,7 +87,6 @@ class Array:
         )
         self.cost, self.cost_in_block = memory.cost, memory.cost_in_block
         self.total_cost = memory.total_cost
-        self.fetched = memory.fetched
         self._shards = (
             ShardReader(store, self.layout, parts, largest_wrapping, memory.longest)
             if self.layout.sharded
@@ -114,10 +102,8 @@ class Array:
             fill_missing=config.fill_missing,
         )
         self.key = self._stored.key
-        self.locate = self._stored.locate
         self.fill_chunk = self._stored.fill_chunk
         self.read_chunks, self.read_encoded = self._stored.read, self._stored.find
-        self.chunks_in = self._stored.chunks_in
         self.parts = self._part_reader()
 
     def _part_reader(self) -> PartReader | None:
@@ -128,7 +114,7 @@ class Array:
         if parts is None or (shards is not None and not shards.reads_several):
             return None
         inner = None if shards is None else shards.ranges()
-        return PartReader(self.store, parts, self.key, self.locate, inner)
+        return PartReader(self.store, parts, self.key, self.layout.locate, inner)
 
     def set_memory(self, memory: int) -> None:
         """Change the bytes that chunks may take; the array must fit, as when it was opened."""
@@ -151,6 +137,10 @@ class Array:
                     f"for one of {largest_wrapping}: raise it with -o memory="
                 )
             shape = level.inner_shape
+
+    def fetched(self, shape: Shape) -> int:
+        """The most bytes of a stored chunk of ``shape`` that is fetched."""
+        return self._memory.longest(self.decoder.codec_of(shape))
 
     @property
     def name(self) -> ArrayName:
@@ -193,7 +183,7 @@ class Array:
         """Encoded bytes of an inner chunk if the index of its shard is cached; else -1."""
         if self._shards is None:
             return info.size
-        stored, local = self.locate(index)
+        stored, local = self.layout.locate(index)
         try:
             return self._shards.stored_length(self.key(stored), info, local)
         except DecodeError:
@@ -210,7 +200,7 @@ class Array:
         """
         assert self._shards is not None
         key = self.key(stored)
-        by_local = {self.locate(index)[1]: index for index in indices}
+        by_local = {self.layout.locate(index)[1]: index for index in indices}
         shape = self.layout.stored.chunk_shape(stored)
         try:
             found = self._shards.taken_from(shard, shape, list(by_local))

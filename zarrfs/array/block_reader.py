@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Patch, Piece
-from zarrfs.array.chunk_decoder import ChunkResult, StoredChunk
+from zarrfs.array.stored_chunks import ChunkResult, StoredChunk
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk

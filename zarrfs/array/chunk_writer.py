@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.shards.parts import MemoryPart, ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_reader import OldShard
 from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
+from zarrfs.array.stored_chunks import ChunkResult
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk
@@ -153,7 +153,7 @@ class ChunkWriter:
             return EncodedObject(key, parts, expected)
         # Indices beyond the array may be there to be removed.
         inside = sum(map(self.array.layout.read.contains, chunks))
-        whole = inside == self.array.chunks_in(stored)
+        whole = inside == self.array.layout.chunks_in(stored)
         return self.encode_shard(stored, [partial(Replaced, chunks)], expected, whole=whole)
 
     @property
@@ -185,7 +185,7 @@ class ChunkWriter:
 
         def encode(number: int) -> None:
             indices, data = self._encoded_batch(stored, old, batches[number]())
-            local = [self.array.locate(index)[1] for index in indices]
+            local = [self.array.layout.locate(index)[1] for index in indices]
             # In one buffer: many small chunks would take more memory as objects of their own.
             with lock:
                 changes.replace(local, data)
@@ -206,7 +206,7 @@ class ChunkWriter:
             return EncodedObject(key, list(encoded.values()) or None, ANY)
         shape = self.array.layout.stored.chunk_shape(stored)
         changes = InnerChanges(self._shards.counts(shape))
-        local = [self.array.locate(index)[1] for index in encoded]
+        local = [self.array.layout.locate(index)[1] for index in encoded]
         changes.replace(local, list(encoded.values()))
         pieces = self._shards.rewrite(None, shape, changes)
         return EncodedObject(key, None if pieces is None else ShardParts(key, pieces), ANY)

@@ -1,18 +1,17 @@
-"""The chunks of one array: found by index, and decoded."""
+"""The chunks of one array: found by index, and decoded; and the memory that this takes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, repeat
-from operator import floordiv, mod
 
 import numpy as np
 
-from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, Memory, StoredChunk
 from zarrfs.array.shards.parts import EncodedBatch
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
 from zarrfs.errors import (
+    BudgetExceeded,
     ChunkError,
     DecodeError,
     MissingChunkError,
@@ -22,13 +21,173 @@ from zarrfs.errors import (
     reason_of,
 )
 from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.codec import Chunk
+from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import Blob, Generation, Store
 
+Memory = Callable[[Index], memoryview | None]
+
 _OfShard = tuple[EncodedBatch, Generation | None] | Exception | None
 """Inner chunks of one shard; see `ShardReader.read_several`."""
+
+# Decoded bytes that are copied together: with the encoded bytes they fit a core's own cache.
+_AT_ONCE = 1 << 20
+
+
+# Not frozen: that would triple the cost of creating an instance.
+@dataclass(slots=True, eq=False, repr=False)
+class ChunkResult:
+    """One chunk, or the error of reading it.
+
+    generation : state of the stored object it came from; None if it is not stored.
+    """
+
+    index: Index
+    chunk: Chunk | None
+    error: ChunkError | None
+    generation: Generation | None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class StoredChunk:
+    """The stored bytes of a chunk.
+
+    key : of the stored object.
+    """
+
+    index: Index
+    key: str
+    data: Buffer
+    generation: Generation | None
+
+
+class ChunkDecoder:
+    """Decodes chunks of ``layout``. Thread-safe.
+
+    as_stored : the codec that decodes to elements in stored order, if all chunks have one shape;
+        else None.
+    at_once : the most chunks that are decoded to memory before they are copied together.
+    """
+
+    def __init__(self, layout: ChunkLayout) -> None:
+        self._layout = layout
+        shape = layout.read.regular_shape
+        self._regular = regular = None if shape is None else layout.chunk_codec(shape)
+        self.at_once = 1
+        self.as_stored = None
+        if regular is not None and regular.as_stored is not None:
+            self.at_once = max(1, _AT_ONCE // regular.as_stored.size)
+            self.as_stored = regular
+
+    def codec(self, index: Index) -> ChunkCodec:
+        """The codec of that chunk."""
+        return self._regular or self.codec_of(self._layout.read.chunk_shape(index))
+
+    def codec_of(self, shape: Shape) -> ChunkCodec:
+        """The codec of chunks of that shape."""
+        return self._regular or self._layout.chunk_codec(shape)
+
+    def decode(self, stored: StoredChunk | ChunkResult, memory: Memory | None) -> ChunkResult:
+        """Decode one chunk; a result is returned unchanged.
+
+        memory : as `StoredChunks.read` takes it.
+        """
+        if isinstance(stored, ChunkResult):
+            return stored
+        index = stored.index
+        try:
+            chunk = self.codec(index).decode(stored.data, memory and memory(index))
+        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this chunk only
+            reason = _reason(error)
+        else:
+            return ChunkResult(index, chunk, None, stored.generation)
+        if self._layout.sharded:
+            reason = f"inner chunk {list(index)}: {reason}"
+        return ChunkResult(index, None, ChunkError(stored.key, reason), stored.generation)
+
+
+class ChunkMemory:
+    """The most bytes that decoding the chunks of one array takes. Thread-safe.
+
+    A stored chunk may legally be much longer than any encoder makes it: twice the chunk, for many
+    codecs. Where such a chunk would take more than half of the memory, only chunks as long as
+    encoders make them are fetched.
+
+    Shared state: numbers, each of which `set_memory` replaces.
+    """
+
+    def __init__(
+        self, layout: ChunkLayout, decoder: ChunkDecoder, memory: int, shard_cost: int
+    ) -> None:
+        """Raises BudgetExceeded if ``memory`` has no room for a chunk.
+
+        memory : bytes that a chunk may take while it is decoded.
+        shard_cost : bytes of it that reading from a shard takes in addition to the chunk.
+        """
+        self._sharded, self._fixed_size = layout.sharded, layout.data_type.fixed_size
+        self._grid, self._largest = layout.read, layout.read.largest_chunk
+        self._decoder = decoder
+        self._shard_cost = shard_cost
+        self.set_memory(memory)
+
+    def set_memory(self, memory: int) -> None:
+        """Change ``memory``. Raises BudgetExceeded as the constructor does."""
+        codec = self._decoder.codec_of(self._largest)
+        available = memory - self._shard_cost
+        room = available - self._beside(codec)
+        needed = codec.longest_made
+        if self._fixed_size and room < needed:
+            raise BudgetExceeded(
+                f"decoding one chunk takes up to {needed + memory - room} bytes, the memory budget "
+                f"is {memory}: raise it with -o memory="
+            )
+        self._available = available
+        # The other half is for rows of chunks.
+        self._room = max(needed, room - available // 2)
+        self._largest_cost = self._cost(codec)
+
+    def longest(self, codec: ChunkCodec) -> int:
+        """The most bytes of a stored chunk that is fetched."""
+        most = codec.encoded.maximum
+        return min(most, self._room) if self._fixed_size else most
+
+    def cost(self, shape: Shape) -> int:
+        """The most bytes of memory that decoding one chunk of ``shape`` takes.
+
+        This includes the encoded bytes, the chunk, and a copy of it between two codecs.
+        """
+        if shape == self._largest:
+            return self._largest_cost
+        return self._cost(self._decoder.codec_of(shape))
+
+    def total_cost(self, indices: Sequence[Index], beside: int) -> int:
+        """As `cost`, for several chunks, each with ``beside`` bytes more."""
+        if (shape := self._grid.regular_shape) is not None:
+            return len(indices) * (self.cost(shape) + beside)
+        return sum([self.cost(self._grid.chunk_shape(index)) + beside for index in indices])
+
+    def cost_in_block(self, shape: Shape) -> int:
+        """As `cost`, for a chunk that is copied to its block in the order in which it is stored."""
+        regular = self._decoder.as_stored
+        if regular is None or regular.as_stored is None or self._sharded:
+            return self.cost(shape)
+        return self.longest(regular) + regular.as_stored.beside
+
+    def _cost(self, codec: ChunkCodec) -> int:
+        cost = self.longest(codec) + self._beside(codec)
+        # Metadata do not say how large a chunk of elements of variable length is, and the limit is
+        # far above the usual size. If it exceeds the memory, chunks are decoded one at a time.
+        return cost if self._fixed_size else min(cost, self._available)
+
+    def _beside(self, codec: ChunkCodec) -> int:
+        """Bytes that decoding a chunk takes in addition to the stored one."""
+        # Inner chunks are parts of larger buffers and are copied out of them.
+        if self._sharded:
+            return max(2 * codec.spec.nbytes, codec.beside)
+        in_place = codec.array_bytes.is_memory_layout and not codec.bytes_bytes
+        return 0 if in_place and not codec.array_array else codec.beside
 
 
 class StoredChunks:
@@ -67,17 +226,6 @@ class StoredChunks:
         key = self._chunk_keys.key(stored)
         return f"{self._path}/{key}" if self._path else key
 
-    def locate(self, index: Index) -> tuple[Index, Index]:
-        """The shard that contains a read chunk, and the chunk's index within it."""
-        layout = self._layout
-        if layout.members is not None:
-            stored = tuple(map(floordiv, index, layout.members))
-            return stored, tuple(map(mod, index, layout.members))
-        stored = layout.stored_index(index)
-        shard_origin = layout.stored.origin(stored)
-        leaf = layout.levels[-1].inner_shape
-        return stored, tuple(i - o // n for i, o, n in zip(index, shard_origin, leaf, strict=True))
-
     def read(
         self, indices: Sequence[Index], memory: Memory | None = None, *, scan: bool = False
     ) -> Iterator[ChunkResult]:
@@ -111,17 +259,15 @@ class StoredChunks:
         def limit(index: Index) -> int:
             return self._longest(self._decoder.codec(index))
 
-        groups: Iterable[tuple[int, Iterable[Index]]]
-        if self._layout.read.regular_shape is None:
-            groups = groupby(indices, limit)
-        else:
-            groups = [(limit(indices[0]), indices)] if indices else []
+        groups: Iterable[tuple[int, Iterable[Index]]] = groupby(indices, limit)
+        if indices and self._layout.read.regular_shape is not None:
+            groups = [(limit(indices[0]), indices)]
         for most, group in groups:
             members = list(group)
             keys = [self.key(index) for index in members]
             for index, key, blob in zip(members, keys, self.fetch(keys, most), strict=True):
                 if isinstance(blob, Blob):
-                    yield StoredChunk(index, key, blob.data, blob.info.generation, inner=False)
+                    yield StoredChunk(index, key, blob.data, blob.info.generation)
                 else:
                     yield self._not_had(key, index, blob)
 
@@ -145,7 +291,7 @@ class StoredChunks:
         """Chunks that are in shards."""
         by_shard: dict[Index, dict[Index, Index]] = {}
         for index in indices:
-            stored, local = self.locate(index)
+            stored, local = self._layout.locate(index)
             by_shard.setdefault(stored, {})[local] = index
         found: Iterator[_OfShard] = repeat(None)
         if shards.reads_several:
@@ -157,7 +303,7 @@ class StoredChunks:
                         shape or self._layout.stored.chunk_shape(stored),
                         list(by_local),
                         # It tells a near store nothing.
-                        not shards.near and len(by_local) == self.chunks_in(stored),
+                        not shards.near and len(by_local) == self._layout.chunks_in(stored),
                     )
                     for stored, by_local in by_shard.items()
                 ],
@@ -177,39 +323,28 @@ class StoredChunks:
         found : of these chunks; None: each is to be looked for by itself.
         """
         key = self.key(stored)
-        chunks: dict[Index, EncodedChunk] = {}
-        reason = "not returned by its shard"
-        try:
-            if found is None:
-                shape = self._layout.stored.chunk_shape(stored)
-                read = shards.read(key, shape, list(by_local))
-                chunks = {chunk.index: chunk for chunk in read}
-            if isinstance(found, Exception):
-                raise found
-        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
-            reason = _reason(error)
-            found = None
-        if found is not None:
+        if isinstance(found, tuple):
             encoded, generation = found
             for index, data in zip(by_local.values(), encoded.chunks(), strict=True):
                 if data is None:
                     yield self.missing(key, index, generation)
                 else:
-                    yield StoredChunk(index, key, data, generation, True)
+                    yield StoredChunk(index, key, data, generation)
             return
+        chunks: dict[Index, EncodedChunk] = {}
+        reason = "not returned by its shard"
+        try:
+            if found is not None:
+                raise found
+            read = shards.read(key, self._layout.stored.chunk_shape(stored), list(by_local))
+            chunks = {chunk.index: chunk for chunk in read}
+        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
+            reason = _reason(error)
         for local, index in by_local.items():
             if local in chunks:
                 yield self.of_shard(key, index, chunks[local])
             else:
                 yield ChunkResult(index, None, ChunkError(key, reason), None)
-
-    def chunks_in(self, stored: Index) -> int:
-        """How many read chunks of a stored object contain a part of the array."""
-        layout = self._layout
-        if not layout.sharded:
-            return 1
-        valid, leaf = layout.stored.valid_shape(stored), layout.levels[-1].inner_shape
-        return math.prod([-(-v // n) for v, n in zip(valid, leaf, strict=True)])
 
     def of_shard(self, key: str, index: Index, found: EncodedChunk) -> StoredChunk | ChunkResult:
         """The result of looking for an inner chunk in its shard."""
@@ -221,13 +356,11 @@ class StoredChunks:
             return ChunkResult(index, None, error, found.generation)
         if found.data is None:
             return self.missing(key, index, found.generation)
-        return StoredChunk(index, key, found.data, found.generation, inner=True)
+        return StoredChunk(index, key, found.data, found.generation)
 
     def fill_chunk(self, index: Index) -> Chunk:
         """A chunk of fill values that takes no memory."""
-        return self._filled(self._layout.read.chunk_shape(index))
-
-    def _filled(self, shape: Shape) -> Chunk:
+        shape = self._layout.read.chunk_shape(index)
         # Arrays of a million chunks may have none of them stored.
         if (last := self._last_fill) is None or last.shape != shape:
             spec = self._layout.spec(shape)
@@ -259,7 +392,7 @@ class StoredChunks:
 
 
 def _reason(error: Exception) -> str:
-    """Why a shard cannot be read."""
+    """Why a chunk or shard cannot be read."""
     if isinstance(error, StoreError):
         return error.reason
     if isinstance(error, DecodeError):

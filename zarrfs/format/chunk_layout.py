@@ -6,9 +6,10 @@ chunks that can be decoded on their own, and how to reach each of them in a stor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import floordiv
+from operator import floordiv, mod
 from typing import NamedTuple
 
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
@@ -110,6 +111,21 @@ class ChunkLayout(NamedTuple):
             return tuple(map(floordiv, index, self.members))
         origin = self.read.origin(index)
         return tuple(a.chunk_of(o) for a, o in zip(self.stored.axes, origin, strict=True))
+
+    def locate(self, index: Index) -> tuple[Index, Index]:
+        """The shard that contains a read chunk, and the chunk's index within it."""
+        if self.members is not None:
+            return tuple(map(floordiv, index, self.members)), tuple(map(mod, index, self.members))
+        stored = self.stored_index(index)
+        origin, leaf = self.stored.origin(stored), self.levels[-1].inner_shape
+        return stored, tuple(i - o // n for i, o, n in zip(index, origin, leaf, strict=True))
+
+    def chunks_in(self, stored: Index) -> int:
+        """How many read chunks of a stored object contain a part of the array."""
+        if not self.levels:
+            return 1
+        valid, leaf = self.stored.valid_shape(stored), self.levels[-1].inner_shape
+        return math.prod([-(-v // n) for v, n in zip(valid, leaf, strict=True)])
 
 
 @lru_cache(maxsize=1024)

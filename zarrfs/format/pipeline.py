@@ -200,6 +200,23 @@ class ChunkCodec(NamedTuple):
         return plain and all(codec.light for codec in self.bytes_bytes)
 
     @property
+    def longest_made(self) -> int:
+        """The most bytes that any known encoder makes of a chunk."""
+        size = self.array_bytes.encoded
+        most = size.maximum
+        made = most if size.exact else min(most, _enlarged(self.spec.nbytes))
+        for each in self.bytes_bytes:
+            before, most = most, each.encoded.maximum
+            if each.encoded.exact:
+                made = most
+            elif most >= 2 * before:
+                made = min(most, _enlarged(made))
+            else:
+                # The limit is close to what it makes: Blosc, or a checksum behind another codec.
+                made = min(most, made + max(0, most - before))
+        return made
+
+    @property
     def verifies(self) -> bool:
         """Whether a checksum is stored with the chunk."""
         return verifies(self.bytes_bytes)
@@ -269,3 +286,13 @@ class ChunkCodec(NamedTuple):
 def verifies(codecs: Iterable[BoundBytesBytes]) -> bool:
     """Whether one of the codecs stores a checksum."""
     return any(codec.verifies for codec in codecs)
+
+
+# By how much an encoder enlarges what it cannot compress, at most: one in so many bytes, and some.
+# Those of Zstandard, gzip, bzip2, LZMA and pcodec stay below it.
+_ENLARGED = 64
+_OVERHEAD = 1 << 16
+
+
+def _enlarged(size: int) -> int:
+    return size + size // _ENLARGED + _OVERHEAD

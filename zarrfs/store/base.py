@@ -384,15 +384,3 @@ def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[Objec
 
     with ThreadPoolExecutor(min(most, len(puts)), "puts") as pool:
         return list(pool.map(put, puts))
-
-
-def check_key(key: str) -> str:
-    """Return ``key`` itself if it is well-formed.
-
-    Raises `StoreError` for a key that could leave the store's root or that no store can hold:
-    an absolute key, one with empty, ``.`` or ``..`` components, or one with a NUL byte.
-    """
-    enclosed = f"/{key}/"
-    if "//" in enclosed or "/./" in enclosed or "/../" in enclosed or "\0" in key:
-        raise StoreError(key, "is not a valid key")
-    return key

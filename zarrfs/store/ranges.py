@@ -1,4 +1,4 @@
-"""Computes byte ranges: against an object's size, and merged into requests."""
+"""Checks keys, and computes byte ranges: against an object's size, and merged into requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from zarrfs.errors import StoreError
 from zarrfs.store.base import ByteRange
 
 
@@ -42,3 +43,15 @@ def merge(spans: Sequence[Span], *, max_gap: int, max_length: int) -> list[Span]
                 continue
         merged.append(span)
     return merged
+
+
+def check_key(key: str) -> str:
+    """Return ``key`` itself if it is well-formed.
+
+    Raises `StoreError` for a key that could leave the store's root or that no store can hold:
+    an absolute key, one with empty, ``.`` or ``..`` components, or one with a NUL byte.
+    """
+    enclosed = f"/{key}/"
+    if "//" in enclosed or "/./" in enclosed or "/../" in enclosed or "\0" in key:
+        raise StoreError(key, "is not a valid key")
+    return key

@@ -22,8 +22,7 @@ from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import ChunkError, StoreFull
 from zarrfs.fs.coherence import array_pages
 from zarrfs.fs.coherence.array_pages import ArrayPages
-from zarrfs.fs.coherence.kernel_pages import KernelPages, NoKernelCache
-from zarrfs.fs.coherence.open_places import OpenPlaces
+from zarrfs.fs.coherence.kernel_pages import KernelPages, NoKernelCache, OpenPlaces
 from zarrfs.fs.coherence.refused_pages import RefusedPages
 from zarrfs.fs.files.open_files import OpenFiles
 from zarrfs.views.headers import registry

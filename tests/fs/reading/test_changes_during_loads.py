@@ -14,7 +14,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.fs.nodes.nodes import Local
-from zarrfs.views import stream
+from zarrfs.views import flat
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs import slab_grid
 
@@ -242,7 +242,7 @@ def rows(value: int) -> dict[str, bytes]:
 def scans(monkeypatch):
     """Each row of chunks is a slab, and the first request begins a scan."""
     monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
-    monkeypatch.setattr(stream, "_BELIEVED", 1)
+    monkeypatch.setattr(flat, "_BELIEVED", 1)
 
 
 def one_state(file) -> bytes:
@@ -370,7 +370,7 @@ class TestOneState:
 
         m = mount(MemoryStore(stored(OLD)), recheck=0, memory=16 << 20, spill=str(tmp_path))
         changed: list[int] = []
-        take = stream.StreamView.take
+        take = flat.StreamView.take
 
         def take_then(view, slab, offset, stop):
             piece = take(view, slab, offset, stop)
@@ -379,7 +379,7 @@ class TestOneState:
                 self.change(m, stored)
             return piece
 
-        monkeypatch.setattr(stream.StreamView, "take", take_then)
+        monkeypatch.setattr(flat.StreamView, "take", take_then)
         file = m.open("array.bin")
         found = file.read(0, 8 * line)
         assert changed

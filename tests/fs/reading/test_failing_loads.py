@@ -15,7 +15,7 @@ from tests.fs.documents import LITTLE, ZSTD, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.errors import ChunkError
-from zarrfs.views import stream
+from zarrfs.views import flat
 from zarrfs.views.slabs import slab_grid, slabs, staged_rows
 
 pytestmark = pytest.mark.timeout(600)
@@ -152,7 +152,7 @@ def test_an_exception_at_any_call_of_a_load_is_an_error(mount, fault, monkeypatc
     if "s" in kind[:1]:
         # Each row of chunks is a slab, and the first request begins a scan.
         monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
-        monkeypatch.setattr(stream, "_BELIEVED", 1)
+        monkeypatch.setattr(flat, "_BELIEVED", 1)
     store, path, expected = make()
 
     place = PLACE if kind == "part" else 0

@@ -6,7 +6,7 @@ import pytest
 from tests.fs.documents import array_document
 from tests.fs.write_store import WriteStore
 from zarrfs.cache.write.gathering import Gathering
-from zarrfs.views import stream
+from zarrfs.views import flat
 from zarrfs.views.slabs import sequential_writes, slab_grid
 
 pytestmark = pytest.mark.timeout(60)
@@ -28,7 +28,7 @@ PLACES = {
 def turns(opened, monkeypatch):
     """A mount where two blocks in a row make a slab, and how often a slab of writes was begun."""
     for name in ("_BELIEVED", "_BELIEVED_AT_START"):
-        monkeypatch.setattr(stream, name, BLOCK)
+        monkeypatch.setattr(flat, name, BLOCK)
     # Each row of chunks is a slab.
     monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
     monkeypatch.setattr(sequential_writes, "_BELIEVED", 2 * BLOCK)

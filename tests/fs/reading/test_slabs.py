@@ -14,7 +14,7 @@ from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.errors import StoreError
-from zarrfs.views import stream
+from zarrfs.views import flat
 from zarrfs.views.slabs import slab_grid, slab_plan
 
 SHAPE, CHUNKS = (96, 64, 512), (8, 32, 512)
@@ -25,7 +25,7 @@ VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
 def store(monkeypatch) -> MemoryStore:
     # Each row of chunks is a slab, and the first request begins a scan.
     monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
-    monkeypatch.setattr(stream, "_BELIEVED", 1)
+    monkeypatch.setattr(flat, "_BELIEVED", 1)
     document = array_document(SHAPE, CHUNKS, data_type="uint16", codecs=[LITTLE])
     objects = {"zarr.json": document}
     for index in np.ndindex(12, 2, 1):
@@ -73,7 +73,7 @@ def test_a_reader_from_the_start_scans_after_two_short_requests(
     mount, store, monkeypatch, first, scans
 ):
     """The kernel asks for 128 KiB at once if nobody has raised its read-ahead."""
-    monkeypatch.setattr(stream, "_BELIEVED", 1 << 20)
+    monkeypatch.setattr(flat, "_BELIEVED", 1 << 20)
     m = mount(store)
     stats = m.fs._tree.stats
     expected = VALUES.astype("<u2").tobytes()

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
-from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, NotCached
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, Freshness, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Done, Keep
-from zarrfs.cache.read.freshness import Freshness
 from zarrfs.cache.read.part_reads import PartReads, Wanted
 from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError

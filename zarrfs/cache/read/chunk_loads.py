@@ -24,11 +24,10 @@ from itertools import repeat
 import numpy as np
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_decoder import ChunkResult
-from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, ArrayChunks, CachedChunk
+from zarrfs.array.stored_chunks import ChunkResult
+from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, ArrayChunks, CachedChunk, Freshness
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
-from zarrfs.cache.read.freshness import Freshness
 from zarrfs.cache.read.loading import in_time, jobs
 from zarrfs.errors import ChunkError, StoreError
 from zarrfs.format.chunk_grid import Index

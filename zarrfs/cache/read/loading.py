@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_decoder import ChunkResult
+from zarrfs.array.stored_chunks import ChunkResult
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.format.chunk_grid import Index

@@ -15,10 +15,10 @@ from functools import partial
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Piece
 from zarrfs.array.block_reader import BlockRead, read_pieces
+from zarrfs.cache.read.array_chunks import Freshness
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.cache.read.flights import Done, Ticket
-from zarrfs.cache.read.freshness import Freshness
 from zarrfs.errors import ChunkError
 from zarrfs.jobs.executor import Executor
 from zarrfs.jobs.read_block import ReadBlock

@@ -1,19 +1,34 @@
-"""The pages of files in the kernel's cache, and the state of the data that they show."""
+"""The pages of files in the kernel's cache: what is open, how current its pages are, what to give.
+
+There may be 100 000 open files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, KeysView, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
-from zarrfs.views.view import Data
+from zarrfs.views.view import Data, View
 
 # Stands among writers for one other than those that have pages.
 _NO_INODE = 0
 # Inodes of which it is remembered how current the kernel's pages are.
 _MOST_EPOCHS = 1 << 16
+# Bytes of a request that is not part of a scan: the kernel then reads ahead.
+_SMALL = 16 << 10
+# Bytes of a chunk that is given to the kernel for the sake of a small read.
+_LARGEST = 4 << 20
+# Reads of parts of a chunk after which all of it is given to the kernel, a power of two. Giving a
+# chunk takes as long as a few reads from memory. A program that reads each chunk once would pay for
+# that without any gain.
+_TOUCHES = 2
+# Chunks whose reads are counted.
+_MOST_COUNTED = 1 << 16
 
 
 Epochs = tuple[int, list[tuple[int, int]]]
@@ -58,6 +73,64 @@ class NoKernelCache:
 
     async def settled(self, inodes: Container[int] | None = None) -> None:
         pass
+
+
+class OpenPlaces:
+    """The places of all handles. No call takes longer for more handles. Loop only.
+
+    A file is of its own node, and of each array whose elements it shows.
+    """
+
+    def __init__(self) -> None:
+        self._by_node: dict[MountedNode, Counter[Place]] = {}
+        self._writable: Counter[int] = Counter()
+        self._reads: Counter[int] = Counter()
+
+    def opened(self, place: Place, arrays: Sequence[MountedArray], *, writable: bool) -> None:
+        """One more handle of a file with elements of ``arrays``."""
+        for node in {place.node, *arrays}:
+            self._by_node.setdefault(node, Counter())[place] += 1
+        if writable:
+            self._writable[place.inode] += 1
+
+    def closed(self, place: Place, arrays: Sequence[MountedArray], *, writable: bool) -> None:
+        """One handle less, which was `opened` with the same arguments."""
+        for node in {place.node, *arrays}:
+            places = self._by_node[node]
+            places[place] -= 1
+            if not places[place]:
+                del places[place]
+            if not places:
+                del self._by_node[node]
+        if writable:
+            self._writable[place.inode] -= 1
+            if not self._writable[place.inode]:
+                del self._writable[place.inode]
+
+    @contextmanager
+    def reading(self, place: Place) -> Iterator[None]:
+        """A read of a file is in progress."""
+        self._reads[place.inode] += 1
+        try:
+            yield
+        finally:
+            self._reads[place.inode] -= 1
+            if not self._reads[place.inode]:
+                del self._reads[place.inode]
+
+    @property
+    def read_inodes(self) -> KeysView[int]:
+        """Inodes of which reads are in progress."""
+        return self._reads.keys()
+
+    def of(self, node: MountedNode) -> Iterable[Place]:
+        """Each open place of a node, once."""
+        return self._by_node.get(node, ())
+
+    @property
+    def writable_inodes(self) -> KeysView[int]:
+        """Inodes of what is open for writing."""
+        return self._writable.keys()
 
 
 class KernelPages:
@@ -173,3 +246,48 @@ def epochs_of(arrays: Sequence[MountedArray], version: int) -> Epochs:
 def _epoch(node: MountedArray) -> tuple[int, int]:
     freshness = node.array.freshness
     return freshness.epoch, freshness.foreign
+
+
+class PushedChunks:
+    """Gives the kernel each chunk that is read so often in small parts that it should have all.
+
+    Chunks that programs read again and again are missing in the kernel's cache. Loop only.
+    """
+
+    def __init__(self, pages: KernelPages) -> None:
+        self._pages = pages
+        self._touches: dict[tuple[int, int], int] = {}
+
+    def note_read(self, place: Place, view: View, offset: int, size: int, *, missed: bool) -> None:
+        """Part of a file was read: give the kernel its chunk, if others will read there too.
+
+        missed : whether the part had to be decoded, which costs more than to give the chunk.
+        """
+        if size > _SMALL or offset >= view.size:
+            return
+        node, span = place.node, view.chunk_range_at(offset)
+        if span is None or not isinstance(node, MountedArray) or span[1] - span[0] > _LARGEST:
+            return
+        start, stop = span
+        inode = place.inode
+        if self._read_enough(inode, start, missed=missed):
+            unchanged = _unchanged(node)
+            data = view.peek(start, stop)
+            if data is not None:
+                self._pages.kernel.store(inode, start, data, unchanged)
+
+    def _read_enough(self, inode: int, start: int, *, missed: bool) -> bool:
+        """A part of the chunk from byte ``start`` was read. Whether it should be given whole."""
+        if len(self._touches) >= _MOST_COUNTED:
+            self._touches.clear()
+        touches = self._touches.get((inode, start), 0) + 1
+        self._touches[inode, start] = touches
+        # Again after ever more reads, in case the kernel had no room to keep it.
+        return touches >= _TOUCHES and (missed or touches.bit_count() == 1)
+
+
+def _unchanged(node: MountedArray) -> Callable[[], bool]:
+    """Tells later whether bytes of now are still those that a program should get."""
+    since = node.array.state, node.array.freshness.checks
+    # The node has to stay while its pages are on the way.
+    return lambda: (node.array.state, node.array.freshness.checks) == since

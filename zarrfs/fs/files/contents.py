@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from zarrfs.errors import NotPermitted
-from zarrfs.fs.coherence.kernel_pages import KernelPages
-from zarrfs.fs.coherence.open_places import OpenPlaces
+from zarrfs.fs.coherence.kernel_pages import KernelPages, OpenPlaces
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile

@@ -19,12 +19,10 @@ from zarrfs.errors import (
 )
 from zarrfs.fs.attributes import OpenFile
 from zarrfs.fs.coherence.array_pages import ArrayPages
-from zarrfs.fs.coherence.kernel_pages import KernelPages, epochs_of
-from zarrfs.fs.coherence.open_places import OpenPlaces
+from zarrfs.fs.coherence.kernel_pages import KernelPages, OpenPlaces, PushedChunks, epochs_of
 from zarrfs.fs.coherence.refused_pages import RefusedPages, looks_like_pages
 from zarrfs.fs.files.contents import Contents
 from zarrfs.fs.files.handle import Handle
-from zarrfs.fs.files.pushed_chunks import PushedChunks
 from zarrfs.fs.files.resizing import FLAT_FILES, End, Resizing, growing
 from zarrfs.fs.files.storing import Storing
 from zarrfs.fs.loop.answers import AfterReply, Answers

@@ -17,14 +17,13 @@ from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
 from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
-from zarrfs.views.flat import FlatView
+from zarrfs.views.flat import FlatView, StreamView
 from zarrfs.views.framed import FlippedView, FramedView
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import GroupForm
 from zarrfs.views.records import RecordsView
 from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs.slabs import Slabs
-from zarrfs.views.stream import StreamView
 from zarrfs.views.tiles.boxes import Boxes
 from zarrfs.views.tiles.gathered import GatheredView
 from zarrfs.views.tiles.tiling import Tiling

@@ -237,7 +237,7 @@ class ArrayCheck:
         if places is None:
             return tuple(missing_in(self._array, stored, chunks))
         wanted = set(places)
-        return tuple(index for index in chunks if self._array.locate(index)[1] in wanted)
+        return tuple(index for index in chunks if self._array.layout.locate(index)[1] in wanted)
 
     def _set_aside(self, key: str, data: bytes | memoryview) -> str:
         """Store the bytes where they disturb nobody; the new key."""

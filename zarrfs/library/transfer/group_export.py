@@ -23,7 +23,7 @@ from zarrfs.store.base import Store
 from zarrfs.views.bits import count_equal
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
-from zarrfs.views.flat import FlatView
+from zarrfs.views.flat import FlatView, StreamView
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible
 from zarrfs.views.headers.grouped import (
@@ -38,7 +38,6 @@ from zarrfs.views.headers.hdf5.file import MOST_TEXTS
 from zarrfs.views.headers.names import node_name
 from zarrfs.views.headers.registry import find_group_format
 from zarrfs.views.slabs.slabs import Slabs
-from zarrfs.views.stream import StreamView
 from zarrfs.views.tiles.boxes import Boxes
 from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
 from zarrfs.views.tiles.tiling import Tiling

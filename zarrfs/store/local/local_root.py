@@ -9,7 +9,7 @@ import threading
 from collections.abc import Container
 
 from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError
-from zarrfs.store.base import ObjectInfo, check_key
+from zarrfs.store.base import ObjectInfo
 from zarrfs.store.local.beneath import (
     DIRECTORY,
     INSPECT,
@@ -24,6 +24,7 @@ from zarrfs.store.local.beneath import (
     openat2_works,
 )
 from zarrfs.store.local.local_errors import store_error
+from zarrfs.store.ranges import check_key
 
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _NAME_MAX = 255

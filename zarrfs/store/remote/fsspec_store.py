@@ -34,10 +34,10 @@ from zarrfs.store.base import (
     Put,
     Store,
     StoreTraits,
-    check_key,
     get_one_by_one,
     put_side_by_side,
 )
+from zarrfs.store.ranges import check_key
 from zarrfs.store.redact import Redactor, shown_url
 from zarrfs.store.remote.foreign_errors import converted
 from zarrfs.store.remote.ranges.ranged_reader import RangedReader

@@ -166,6 +166,8 @@ _LARGE_PART = 2
 
 def cut(chunk: Chunk, start: int, stop: int) -> memoryview:
     """Bytes of a chunk in C order, without a copy if they lie so in memory."""
+    if chunk.flags.c_contiguous:
+        return chunk.reshape(-1).view(np.uint8).data[start:stop]
     item = chunk.itemsize
     first = start // item
     elements = in_sequence(chunk, first, -(-stop // item))

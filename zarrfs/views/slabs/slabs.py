@@ -77,7 +77,10 @@ _Load = tuple[int, tuple[int, ...], int]
 class Slabs:
     """The slabs of one flat file, shared by all of its readers.
 
-    Shared state, under the lock of the cache: ``_slabs``, the complete slabs by first byte;
+    complete : the complete slabs by first byte.
+    least_kept : bytes of a read below which `worth_keeping` is False.
+
+    Shared state, under the lock of the cache: ``complete``;
     ``_flights``, the slabs being loaded; ``_failed``, the slabs that could not be loaded in a state
     of the array, and when. Memory returns to the arena when a slab is dropped and the last reply
     made from it has been sent.
@@ -89,11 +92,14 @@ class Slabs:
         self._item = elements.dtype.itemsize
         self._cache = cache
         self._arena = cache.arena
-        # Bytes of a chunk that are contiguous in the file.
-        self._piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
         self._plan = plan = SlabPlan.of(elements, cache)
         self._grid, self._staged, self._kept_grid = plan.grid, plan.staged, plan.kept
-        self._slabs: dict[int, Slab] = {}
+        self.complete: dict[int, Slab] = {}
+        self.least_kept = math.inf
+        if plan.kept is not None:
+            # Bytes of a chunk that are contiguous in the file.
+            piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
+            self.least_kept = (-(-plan.kept.chunks // 2) + _SLAB_COST - 2) * piece
         self._flights: Flights[_Load, Callable[[], None]] = Flights()
         self._failed: dict[_Load, float] = {}
         self._readers = 0
@@ -147,7 +153,7 @@ class Slabs:
     def drop(self) -> None:
         """Drop all slabs: nobody will read the file through this object again."""
         with self._cache.lock:
-            for slab in list(self._slabs.values()):
+            for slab in list(self.complete.values()):
                 self._cache.remove(slab)
         if self._staged is not None:
             self._staged.clear()
@@ -157,7 +163,7 @@ class Slabs:
         slab.finished |= end == slab.stop
         if slab.finished and not slab.kept:
             with self._cache.lock:
-                if self._slabs.get(slab.start) is slab:
+                if self.complete.get(slab.start) is slab:
                     self._cache.done_with(slab)
 
     def worth_keeping(self, offset: int, size: int) -> bool:
@@ -167,7 +173,7 @@ class Slabs:
         the slab is likely to stay valid for a while.
         """
         grid = self._kept_grid
-        if grid is None or 2 * (size // self._piece + 2 - _SLAB_COST) < grid.chunks:
+        if grid is None or size < self.least_kept:
             return False
         if time.time_ns() - self.freshness.changed_ns < _QUIET_NS:
             return False
@@ -187,9 +193,7 @@ class Slabs:
 
     def peek(self, offset: int, size: int) -> memoryview | None:
         """Bytes of one complete slab; None if no such slab is in memory."""
-        if not self._slabs or size <= 0:
-            return None
-        slab = self.ready(offset)
+        slab = self.ready(offset) if size > 0 else None
         if slab is None or offset + size > slab.stop:
             return None
         return slab.data[offset - slab.start : offset + size - slab.start]
@@ -236,7 +240,7 @@ class Slabs:
             return True
         if not first_asked:
             return True
-        slab = Slab(self._slabs, load, last * self._item, kept=keep)
+        slab = Slab(self.complete, load, last * self._item, kept=keep)
         try:
             return self._make(slab, then)
         except Exception:
@@ -249,7 +253,7 @@ class Slabs:
         for grid in (self._grid, self._kept_grid):
             if grid is None:
                 continue
-            slab = self._slabs.get(grid.slab_at(offset // self._item)[0] * self._item)
+            slab = self.complete.get(grid.slab_at(offset // self._item)[0] * self._item)
             if slab is not None and slab.start <= offset < slab.stop:
                 if slab.state == self.state:
                     return slab
@@ -349,10 +353,10 @@ class Slabs:
         load = slab.load
         with self._cache.lock:
             if slab.data and slab.check == self.freshness.checks:
-                if (old := self._slabs.get(slab.start)) is not None:
+                if (old := self.complete.get(slab.start)) is not None:
                     self._cache.remove(old)
                 slab.used = time.monotonic()
-                self._slabs[slab.start] = slab
+                self.complete[slab.start] = slab
                 self._cache.add(slab)
             elif failed:
                 self._failed = {
@@ -365,7 +369,7 @@ class Slabs:
 
     def _passing(self) -> list[Slab]:
         """The slabs that were loaded for streaming readers."""
-        return [slab for slab in self._slabs.values() if not slab.kept]
+        return [slab for slab in self.complete.values() if not slab.kept]
 
     def _room_for_one(self, *, needed: bool) -> bool:
         """Drop slabs for another one; returns False if that would cost more than it gains.
