@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from zarrfs.jobs import patience
-from zarrfs.jobs.channel import Channel
-from zarrfs.jobs.patience import WorkerPatience
+from zarrfs.jobs import channel
+from zarrfs.jobs.channel import Channel, WorkerPatience
 
 # Works a little for each byte, and waits for the next.
 WORKS = """
@@ -25,7 +24,7 @@ while os.read(0, 1):
 def used(monkeypatch):
     """The processor time of the worker in a list, to be set."""
     now = [0]
-    monkeypatch.setattr(patience.time, "clock_gettime_ns", lambda clock: now[0])
+    monkeypatch.setattr(channel.time, "clock_gettime_ns", lambda clock: now[0])
     return now
 
 

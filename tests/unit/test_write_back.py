@@ -7,8 +7,7 @@ from contextlib import closing
 from functools import partial
 
 from zarrfs.cache.stats import Stats
-from zarrfs.cache.write.changes import Changes
-from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.memory.budget import MemoryBudget
 
 MIB = 1 << 20

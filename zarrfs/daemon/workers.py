@@ -18,8 +18,8 @@ from zarrfs.daemon.source.any_directory import guard, holds_others
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fuse.connection import Connection
+from zarrfs.jobs.channel import DEFAULT_PATIENCE_S
 from zarrfs.jobs.nursery import Nursery
-from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker import WorkerConfig
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.default_memory import default_memory

@@ -23,9 +23,8 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from zarrfs.jobs.channel import Channel
+from zarrfs.jobs.channel import Channel, WorkerPatience
 from zarrfs.jobs.guard import AT_DEATH, PR_SET_PDEATHSIG, Free, Guard, alone_with, call_it, prctl
-from zarrfs.jobs.patience import WorkerPatience
 from zarrfs.jobs.worker import WorkerConfig, work
 
 _PR_SET_CHILD_SUBREAPER = 36

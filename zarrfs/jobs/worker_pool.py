@@ -17,10 +17,9 @@ from threading import Condition, Lock
 from typing import Any, NamedTuple, TypeVar
 
 from zarrfs.jobs import answers
-from zarrfs.jobs.channel import Channel
+from zarrfs.jobs.channel import DEFAULT_PATIENCE_S, Channel, WorkerPatience
 from zarrfs.jobs.job import BadAnswer, NoAnswer, Unable
 from zarrfs.jobs.nursery import Nursery, wait
-from zarrfs.jobs.patience import DEFAULT_PATIENCE_S, WorkerPatience
 from zarrfs.jobs.worker import WorkerConfig
 from zarrfs.store.wrappers.timed import StoreTimes
 

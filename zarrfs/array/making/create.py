@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.making.deletion import delete_keys
-from zarrfs.array.making.stored_keys import keys_below
+from zarrfs.array.making.stored_keys import delete_keys, keys_below
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node, join
 from zarrfs.errors import (
     AlreadyExists,

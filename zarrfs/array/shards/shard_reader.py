@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from zarrfs.array.shards.inner_ranges import InnerRanges
 from zarrfs.array.shards.parts import (
     EncodedBatch,
     MemoryPart,
@@ -19,8 +18,13 @@ from zarrfs.array.shards.parts import (
     plan_few,
     plan_scattered,
 )
-from zarrfs.array.shards.stored_shards import ShardRanges, StoredShards
-from zarrfs.array.shards.wrapping import Wrapping, bind_wrappings
+from zarrfs.array.shards.stored_shards import (
+    InnerRanges,
+    ShardRanges,
+    StoredShards,
+    Wrapping,
+    bind_wrappings,
+)
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel

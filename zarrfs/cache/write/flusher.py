@@ -25,14 +25,13 @@ from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replace
 from zarrfs.array.making.array_documents import StoredEncoding
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.flights import Ticket
-from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.due_objects import DueObjects
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.pending import Change, PendingChunk
 from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
 from zarrfs.cache.write.tile_copy import TileCopy
-from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import (
     ChunkError,
     MissingChunkError,

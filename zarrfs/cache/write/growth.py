@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 
 from zarrfs.array.making.resize import Resize, ResizeConfig
 from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.write.changes import Changes
 from zarrfs.cache.write.journal.pending import PendingGrowth
-from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.locks import Rank, ranked_lock

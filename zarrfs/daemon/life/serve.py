@@ -43,7 +43,7 @@ from zarrfs.fuse.presentation import Presentation
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
 from zarrfs.fuse.writable_operations import WritableOperations
-from zarrfs.jobs.patience import DEFAULT_PATIENCE_S
+from zarrfs.jobs.channel import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.allocator import keep_freed_memory, reuse_freed_memory
 from zarrfs.store.base import Store
