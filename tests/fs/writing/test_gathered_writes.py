@@ -18,7 +18,7 @@ from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
-from zarrfs.views.slabs import sequential_writes
+from zarrfs.views.slabs import sequential_writes, slab_chunks
 from zarrfs.views.slabs.slab_chunks import SlabChunks
 
 pytestmark = pytest.mark.timeout(60)
@@ -285,12 +285,12 @@ def puts(monkeypatch):
     sizes: list[int] = []
     put = SlabChunks.put
 
-    def note(self, memory, first, values) -> None:
+    def note(self, memory, offset, data) -> None:
         if sizes and sizes[-1] < 0:
             sizes.pop()
             raise MemoryError
-        put(self, memory, first, values)
-        sizes.append(values.nbytes)
+        put(self, memory, offset, data)
+        sizes.append(len(data))
 
     monkeypatch.setattr(SlabChunks, "put", note)
     return sizes
@@ -370,13 +370,13 @@ def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):
 def test_the_loop_copies_what_is_quick_after_its_reply(opened, monkeypatch, long, exist, by_loop):
     monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
     monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
-    monkeypatch.setattr(sequential_writes, "_LONG", long)
+    monkeypatch.setattr(slab_chunks, "_LONG", long)
     monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
     put_by: dict[int, int] = {}
 
-    def put(self, memory, first, values, put=SlabChunks.put) -> None:
-        put(self, memory, first, values)
-        put_by[first] = threading.get_ident()
+    def put(self, memory, offset, data, put=SlabChunks.put) -> None:
+        put(self, memory, offset, data)
+        put_by[offset // 2] = threading.get_ident()
 
     def putter(first: int) -> int:
         give_up = time.monotonic() + 20
@@ -425,7 +425,7 @@ def test_pieces_of_a_write_in_gathered_memory(opened, shape, chunks, order, long
     begin = Gathering.begin
 
     def note(self, file, *given, **named):
-        found.append(file.chunks.longest)
+        found.append(file.longest)
         return begin(self, file, *given, **named)
 
     monkeypatch.setattr(Gathering, "begin", note)

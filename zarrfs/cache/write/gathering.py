@@ -65,20 +65,11 @@ class GatheredFile(Protocol):
     quick : whether a write lies in memory in a few long pieces.
     """
 
-    @property
-    def nbytes(self) -> int: ...
-
-    @property
-    def beside(self) -> int: ...
-
-    @property
-    def staged(self) -> bool: ...
-
-    @property
-    def marks(self) -> int: ...
-
-    @property
-    def quick(self) -> bool: ...
+    nbytes: int
+    beside: int
+    staged: bool
+    marks: int
+    quick: bool
 
     def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
         """Copy ``data``, whole elements for byte ``offset`` of the file, to its place in memory."""

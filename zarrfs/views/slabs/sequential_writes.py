@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import floordiv
 
-import numpy as np
-from numpy.typing import NDArray
-
-from zarrfs.cache.write.gathering import Change
 from zarrfs.cache.write.tile_changes import OVERHEAD
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.views.elements.contiguous import ContiguousChunks
@@ -26,9 +20,6 @@ _LARGEST_SLAB = 1 << 30
 _LEAST_WRITES = 4
 # Bytes of sequential writes that are scattered one by one before more writes are expected.
 _BELIEVED = 256 << 10
-# Bytes of a piece of a write that lies in memory in one piece, from which on to copy a write of
-# 1 MiB takes hardly longer than in one piece.
-_LONG = 64
 
 
 class SequentialWrites:
@@ -50,7 +41,7 @@ class SequentialWrites:
         self._staged = staged
         self._fits = _most_memory(changes, grid, staged=staged) <= self._gathering.largest
         # The slab that is gathered, or was gathered last.
-        self._gathered: _GatheredSlab | None = None
+        self._gathered: SlabChunks | None = None
         # The end of the last write, the bytes of sequential writes so far, and the end of the
         # planned slab.
         self._end = self._run = self._planned = 0
@@ -149,72 +140,14 @@ class SequentialWrites:
             # The last slab came to its end.
             self._expected.times = 1
         self._planned = last * self._item
-        slab = _GatheredSlab.plan(
-            self._elements,
-            self._changes,
-            first,
-            last,
-            thin=bool(self._grid.piece),
-            staged=self._staged,
-        )
+        thin, staged = bool(self._grid.piece), self._staged
+        slab = SlabChunks(self._elements, self._changes, first, last, whole=not thin, staged=staged)
         if not slab.nbytes or not self._gathering.begin(
             slab, offset, self._planned - offset, wait=wait
         ):
             return False
         self._gathered = slab
         return True
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _GatheredSlab:
-    """See `zarrfs.cache.write.gathering.GatheredFile`."""
-
-    chunks: SlabChunks
-    item: int
-    dtype: np.dtype
-    beside: int
-    staged: bool
-
-    @classmethod
-    def plan(
-        cls,
-        elements: Elements,
-        changes: ElementChanges,
-        first: int,
-        last: int,
-        *,
-        thin: bool,
-        staged: bool,
-    ) -> _GatheredSlab:
-        chunks = SlabChunks(elements, changes.window, first, last, whole=not thin)
-        item = elements.dtype.itemsize
-        if staged:
-            beside = chunks.chunks * OVERHEAD
-        elif chunks.adopted:
-            beside = chunks.nbytes // item + chunks.chunks * OVERHEAD
-        else:
-            beside = chunks.chunks * changes.array.largest_change
-        return cls(chunks, item, elements.dtype, beside, staged)
-
-    @property
-    def nbytes(self) -> int:
-        return self.chunks.nbytes
-
-    @property
-    def marks(self) -> int:
-        return self.chunks.elements if self.staged else 0
-
-    @property
-    def quick(self) -> bool:
-        return self.chunks.longest >= _LONG
-
-    def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
-        self.chunks.put(memory, offset // self.item, np.frombuffer(data, self.dtype))
-
-    def changes(
-        self, memory: NDArray[np.uint8], marks: NDArray[np.uint8] | None, start: int, stop: int
-    ) -> Iterator[Change]:
-        return self.chunks.changes(memory, marks, start // self.item, stop // self.item)
 
 
 def _row_of_shards(elements: Elements, changes: ElementChanges) -> SlabGrid | None:

@@ -6,19 +6,26 @@ import math
 from collections.abc import Iterator
 from itertools import product, repeat
 from operator import sub
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import RunRange
 from zarrfs.cache.write.gathering import Change
+from zarrfs.cache.write.tile_changes import OVERHEAD
 from zarrfs.cache.write.tiles import Slices
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.format.copying import copy_elements
+from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.elements.window import Window, boxes
+from zarrfs.views.elements.window import boxes
+
+# Writes in blocks begin and end in many places along the slower axes.
+_MOST_KEPT = 64
+# Bytes of a piece of a write that lies in memory in one piece, from which on to copy a write of
+# 1 MiB takes hardly longer than in one piece.
+_LONG = 64
 
 
 class SlabChunks:
@@ -30,33 +37,37 @@ class SlabChunks:
     took 6 and 14 % less time so, but two others 2 to 5 % more: a write set short pieces all over
     the memory, while a chunk fits the processor's cache when it is transposed alone.
 
-    nbytes, elements : of that memory.
-    chunks : how many there are.
-    adopted : whether each has the memory of the full chunk.
+    nbytes, beside, staged, marks, quick : see `GatheredFile`.
     longest : bytes of a long write that lie in one piece in that memory.
     """
 
     def __init__(
-        self, elements: Elements, window: Window, first: int, last: int, *, whole: bool
+        self,
+        elements: Elements,
+        changes: ElementChanges,
+        first: int,
+        last: int,
+        *,
+        whole: bool,
+        staged: bool,
     ) -> None:
         """
-        window : the part of the array in the file, over the grid of these chunks; in its axis
-            order.
+        changes : of these elements; its window is over the grid of these chunks.
         first, last : elements of the file, the last exclusive; together they are one box.
         whole : whether to take memory for the whole of each chunk, rather than for its part in the
             slab. Only if all chunks have one shape.
         """
         self._elements = elements
-        self._window = window
+        self._item = elements.dtype.itemsize
+        self._window = window = changes.window
         (box,) = boxes(window.shape, first, last)
         runs = list(window.runs(box))
-        self.chunks = math.prod(len(along) for along in runs)
+        chunks = math.prod(len(along) for along in runs)
         self._origin: Index = tuple([along[0].chunk if along else 0 for along in runs])
         counts: Shape = tuple([len(along) for along in runs])
         regular = window.grid.regular_shape
-        self.adopted = whole and regular is not None
-        if self.adopted:
-            assert regular is not None
+        self._adopted = whole and regular is not None
+        if whole and regular is not None:
             self._base: Index = (0,) * len(runs)
             lengths = regular
         else:
@@ -69,11 +80,18 @@ class SlabChunks:
             )
         own_order = lengths[::-1] if elements.reversed else lengths
         self._shape: Shape = (*counts, *own_order)
-        self.elements = math.prod(self._shape)
-        self.nbytes = self.elements * elements.dtype.itemsize
-        self.longest = _longest(window.shape, lengths, elements.dtype.itemsize)
+        self._count = math.prod(self._shape)
+        self.nbytes = self._count * self._item
+        self.staged, self.marks = staged, self._count if staged else 0
+        self.beside = chunks * OVERHEAD
+        if not staged and self._adopted:
+            self.beside += self._count
+        elif not staged:
+            self.beside = chunks * changes.array.largest_change
+        self.longest = _longest(window.shape, lengths, self._item)
         if elements.reversed and len(runs) > 1:
-            self.longest = elements.dtype.itemsize
+            self.longest = self._item
+        self.quick = self.longest >= _LONG
         self._ranges: dict[tuple[int, int, int], tuple[RunRange, ...]] = {}
         rank = len(runs)
         self._order = tuple(range(rank)) + tuple(
@@ -82,12 +100,9 @@ class SlabChunks:
         # The axes of a copy: first the chunk's number along each axis, then the part of the chunk.
         self._split = tuple(range(0, 2 * rank, 2)) + tuple(range(1, 2 * rank, 2))
 
-    def put(self, memory: NDArray[np.uint8], first: int, values: NDArray[Any]) -> None:
-        """Copy the elements of the file from ``first`` on to their chunks.
-
-        memory : of all of the slab; ``nbytes``.
-        values : of the file's type. Elements beyond the array are dropped.
-        """
+    def put(self, memory: NDArray[np.uint8], offset: int, data: memoryview) -> None:
+        """See `GatheredFile`. Elements beyond the array are dropped."""
+        first, values = offset // self._item, np.frombuffer(data, self._elements.dtype)
         target = self._chunks(memory).transpose(self._order)
         for box in boxes(self._window.shape, first, first + len(values)):
             start = box.position - first
@@ -97,16 +112,14 @@ class SlabChunks:
                 self._copy(target, source, along)
 
     def changes(
-        self, memory: NDArray[np.uint8], marks: NDArray[np.uint8] | None, first: int, last: int
+        self, memory: NDArray[np.uint8], marks: NDArray[np.uint8] | None, start: int, stop: int
     ) -> Iterator[Change]:
-        """The changes that set the elements of the file from ``first`` to ``last``.
-
-        One for each chunk, however many boxes of the file cross it: these share its memory.
-
-        marks : memory for marks of ``elements``, all zero; None: there is none.
-        """
+        """See `GatheredFile`. All boxes of the file that cross a chunk share its memory."""
+        first, last = start // self._item, stop // self._item
         chunks = self._chunks(memory)
-        new = None if marks is None else marks[: self.elements].view(bool).reshape(self._shape)
+        new = None
+        if marks is not None:
+            new = marks[: self._count].view(bool).reshape(self._shape)
         reverse = self._elements.reversed
         based = any(self._base)
         made: dict[Index, list[tuple[Slices, Chunk]]] = {}
@@ -123,7 +136,7 @@ class SlabChunks:
                 made.setdefault(index, []).append((where, chunk[inside]))
         places = [tuple(map(sub, index, self._origin)) for index in made]
         tiles = [index[::-1] for index in made] if reverse else list(made)
-        memories = [chunks[place] if self.adopted else None for place in places]
+        memories = [chunks[place] if self._adopted else None for place in places]
         spaces = [None if new is None else new[place] for place in places]
         parts = made.values()
         return map(Change, tiles, parts, repeat(self._elements.carrier), memories, spaces)
@@ -165,7 +178,3 @@ def _longest(shape: Shape, lengths: Shape, item: int) -> int:
         if part < length:
             break
     return piece
-
-
-# Writes in blocks begin and end in many places along the slower axes.
-_MOST_KEPT = 64
