@@ -10,7 +10,7 @@ from tests.jobs.conftest import CHUNKS, Place
 from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError, StoreConflict, StoreFull
 from zarrfs.jobs import store_chunks
-from zarrfs.jobs.executor import THREADS, executor_of
+from zarrfs.jobs.executor import suited
 from zarrfs.jobs.job import BadAnswer, Job
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.jobs.store_chunks import NewObject, StoreChunks
@@ -43,7 +43,7 @@ def test_blocks_are_read(place, start, stop):
     job = ReadBlock(place.array, block)
     read = place.through(job)
     assert np.array_equal(block.target, place.values[where])
-    assert read == THREADS.run(ReadBlock(place.array, other))
+    assert read == ReadBlock(place.array, other).perform()
     assert np.array_equal(other.target, place.values[where])
     assert place.through(ReadBlock(place.array, block, seen=False)).seen == []
 
@@ -65,7 +65,7 @@ def test_a_chunk_that_cannot_be_decoded_is_told(place):
     place.store.put(bad, [b"?"], expected=ANY)
     _, block = block_of(place, 0, 340)
     job = ReadBlock(place.array, block)
-    read, here = place.through(job), THREADS.run(job)
+    read, here = place.through(job), job.perform()
     assert isinstance(read.error, ChunkError)
     assert (read.error.key, read.error.reason) == (here.error.key, here.error.reason)
     assert (read.chunks, read.error.key) == (here.chunks, bad)
@@ -83,7 +83,7 @@ def test_what_is_known_of_shards_is_not_believed(place):
     place.array.forget_others()
     place.through(ReadBlock(place.array, block))
     now = block.target.copy()
-    THREADS.run(ReadBlock(place.array, block))
+    ReadBlock(place.array, block).perform()
     assert np.array_equal(now, block.target)
     assert not np.array_equal(now, place.values[where])
 
@@ -130,7 +130,7 @@ def test_chunks_are_stored(place):
             inside = tuple(map(slice, values[part].shape))
             assert np.array_equal(result.chunk[inside], values[part])
     # What was stored by a worker that was then believed dead is stored again.
-    again = THREADS.run(StoreChunks(place.writer, {i: new[i] for i in [(0, 1), (1, 1)]}))
+    again = StoreChunks(place.writer, {i: new[i] for i in [(0, 1), (1, 1)]}).perform()
     assert again[0, 1] == place.store.info("c/0/1").generation
     assert isinstance(again[1, 1], StoreConflict)
 
@@ -183,21 +183,21 @@ def test_whole_shards_are_stored(place):
         part = values[place.part(index)]
         missing = place.array.fill_chunk(index) if result.chunk is None else result.chunk
         assert np.array_equal(missing[tuple(map(slice, part.shape))], part)
-    THREADS.run(StoreChunks(place.writer, new))
+    StoreChunks(place.writer, new).perform()
     assert place.store.objects == by_worker
 
 
 def test_kinds_suit_arrays(place, monkeypatch):
     """Objects that are larger are encoded by several threads at once."""
     processes = object()
-    assert executor_of(ReadBlock, place.array, processes) is processes
+    assert suited(ReadBlock, place.array, processes) is processes
     for kind in (ReadBlock, StoreChunks):
-        assert executor_of(kind, place.array, None) is THREADS
+        assert suited(kind, place.array, None) is None
     layout = place.array.layout
     size = layout.spec(layout.stored.regular_shape).nbytes
     for largest, suits in ((size, True), (size - 1, False)):
         monkeypatch.setattr(store_chunks, "_LARGEST_OBJECT", largest)
-        assert (executor_of(StoreChunks, place.array, processes) is processes) == suits
+        assert (suited(StoreChunks, place.array, processes) is processes) == suits
 
 
 def test_jobs_are_small(place):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from zarrfs.array.array import Array, ArrayName
 from zarrfs.jobs.job import Job, NoAnswer, Passing, Unable
@@ -15,29 +15,6 @@ from zarrfs.memory.arena import Arena
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-
-
-class Executor(Protocol):
-    """Performs jobs.
-
-    shares_memory : whether memory of jobs should be shared with worker processes.
-    """
-
-    @property
-    def shares_memory(self) -> bool: ...
-
-    def run(self, job: Job[R]) -> R:
-        """Perform a job. Blocks. Raises the errors of `Job.perform`."""
-        ...
-
-
-class Threads:
-    """Each thread performs its jobs itself."""
-
-    shares_memory = False
-
-    def run(self, job: Job[R]) -> R:
-        return job.perform()
 
 
 class Processes:
@@ -51,8 +28,6 @@ class Processes:
 
     arena : memory that passes jobs and answers if their own memory is not shared.
     """
-
-    shares_memory = True
 
     def __init__(self, pool: WorkerPool, arena: Arena) -> None:
         self._pool = pool
@@ -74,12 +49,11 @@ class Processes:
         return job.perform()
 
 
-THREADS: Executor = Threads()
+def suited(kind: type[Job[Any]], array: Array, processes: Processes | None) -> Processes | None:
+    """``processes`` if they perform such jobs of an array faster than threads, else None."""
+    return processes if processes is not None and kind.gains(array) else None
 
 
-def executor_of(kind: type[Job[Any]], array: Array, processes: Executor | None) -> Executor:
-    """The executor for such jobs of an array.
-
-    processes : None: there are no worker processes.
-    """
-    return processes if processes is not None and kind.gains(array) else THREADS
+def perform(job: Job[R], processes: Processes | None) -> R:
+    """Perform a job, in this thread without ``processes``. Blocks. Raises as `Job.perform`."""
+    return job.perform() if processes is None else processes.run(job)

@@ -15,7 +15,7 @@ from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.executor import Executor, executor_of
+from zarrfs.jobs.executor import Processes, suited
 from zarrfs.jobs.read_block import ReadBlock
 from zarrfs.store.base import Generation
 
@@ -32,7 +32,7 @@ class CachedArray:
         cache: BlockCache,
         array: Array,
         recheck: float,
-        processes: Executor | None = None,
+        processes: Processes | None = None,
     ) -> None:
         """
         recheck : seconds for which the state of a stored object is trusted.
@@ -44,9 +44,9 @@ class CachedArray:
         self._loads = ChunkLoads(cache, array, self.freshness)
         self._chunks = self._loads.chunks
         self._parts = PartReads.plan(cache, array, self.freshness, self._loads)
-        executor = executor_of(ReadBlock, array, processes)
-        self.shares_memory = executor.shares_memory
-        self._scanner = Scanner(cache, array, self.freshness, self._loads, executor)
+        processes = suited(ReadBlock, array, processes)
+        self.shares_memory = processes is not None
+        self._scanner = Scanner(cache, array, self.freshness, self._loads, processes)
         self.scan_memory = self._scanner.memory
         self._reported_epoch = self.freshness.epoch
 

@@ -20,7 +20,7 @@ from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.cache.read.flights import Done, Ticket
 from zarrfs.errors import ChunkError
-from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.executor import Processes, perform
 from zarrfs.jobs.read_block import ReadBlock
 
 # Decoded bytes of one job: a switch between threads costs as much as decoding some 50 KiB. Jobs of
@@ -35,7 +35,7 @@ _JOB_MEMORY = 32 << 20
 class Scanner:
     """Scans one array.
 
-    executor : performs the jobs that decode blocks.
+    processes : perform the jobs that decode blocks; None: threads do.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Scanner:
         array: Array,
         freshness: Freshness,
         loads: ChunkLoads,
-        executor: Executor,
+        processes: Processes | None,
     ) -> None:
         """
         array : the array to read.
@@ -55,7 +55,7 @@ class Scanner:
         self._freshness = freshness
         self._loads = loads
         self._chunks = loads.chunks
-        self._executor = executor
+        self._processes = processes
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """Fill the memory of the block; then call ``done``, in any thread. Does not block.
@@ -97,7 +97,7 @@ class Scanner:
         """Read all chunks of a job, copying those that are cached."""
         held = self._held(job)
         # A process decodes a whole block faster than a thread copies half of it from the cache.
-        if not held or (self._executor.shares_memory and 2 * held < job.count):
+        if not held or (self._processes is not None and 2 * held < job.count):
             return self._decode(job)
         for part in job.split(self._array.layout, job.count):
             if (error := self._read_part(part)) is not None:
@@ -119,7 +119,7 @@ class Scanner:
         # An array has few shards.
         remembers = self._array.layout.sharded or self._freshness.remembers(block.indices())
         job = ReadBlock(self._array, block, seen=remembers)
-        return self._read_in_room(block.count, partial(self._executor.run, job))
+        return self._read_in_room(block.count, partial(perform, job, self._processes))
 
     def _read_in_room(self, chunks: int, read: Callable[[], BlockRead]) -> ChunkError | None:
         """Decode ``chunks`` chunks with memory reserved for them."""

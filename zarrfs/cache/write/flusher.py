@@ -42,7 +42,7 @@ from zarrfs.errors import (
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.executor import Processes, perform
 from zarrfs.jobs.store_chunks import NewObject, StoreChunks
 from zarrfs.store.base import ANY, Expected, Generation
 
@@ -72,14 +72,14 @@ class Flusher(Changes):
         writer: ChunkWriter,
         dirty: DirtyObjects,
         gathering: Gathering,
-        executor: Executor,
+        processes: Processes | None,
     ) -> None:
         self._write_back = write_back
         self._cached = cached
         self._writer = writer
         self._dirty = dirty
         self._gathering = gathering
-        self._executor = executor
+        self._processes = processes
         self._states: dict[Index, str] = {}
         array = self.array
         self._encoding = StoredEncoding(array)
@@ -289,18 +289,18 @@ class Flusher(Changes):
     ) -> dict[Index, _Now]:
         new: dict[Index, NewObject] = {}
         encoded: dict[Index, EncodedObject] = {}
-        sharded, processes = self.array.layout.sharded, self._executor.shares_memory
+        sharded = self.array.layout.sharded
         for stored, taken in copies.items():
             with self._failing([stored], errors):
                 if not sharded:
                     new[stored] = self._new_chunk(taken)
-                elif processes and taken.whole:
+                elif self._processes is not None and taken.whole:
                     new[stored] = NewObject(self._chunks_of(taken), ANY)
                 else:
                     encoded[stored] = self._encode_shard(stored, taken)
         results: dict[Index, _Now] = {}
         if new:
-            done = self._executor.run(StoreChunks(self._writer, new))
+            done = perform(StoreChunks(self._writer, new), self._processes)
             results = {stored: (now, new[stored].expected) for stored, now in done.items()}
         states = zip(encoded.items(), self._writer.store(list(encoded.values())), strict=True)
         results.update({stored: (now, one.expected) for (stored, one), now in states})

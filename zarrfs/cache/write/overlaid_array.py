@@ -23,7 +23,7 @@ from zarrfs.cache.write.tiles import Tiles
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.executor import Executor
+from zarrfs.jobs.executor import Processes
 
 
 class OverlaidArray(CachedArray):
@@ -40,7 +40,7 @@ class OverlaidArray(CachedArray):
         cache: BlockCache,
         array: Array,
         recheck: float,
-        processes: Executor | None = None,
+        processes: Processes | None = None,
     ) -> None:
         super().__init__(cache, array, recheck, processes)
         self.tiles = Tiles(array.layout)

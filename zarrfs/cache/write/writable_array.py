@@ -32,7 +32,7 @@ from zarrfs.cache.write.tiles import Slices
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.jobs.executor import Executor, executor_of
+from zarrfs.jobs.executor import Processes, suited
 from zarrfs.jobs.store_chunks import StoreChunks
 
 # Bytes that the event loop may copy before it changes a chunk that is being stored.
@@ -55,13 +55,13 @@ class WritableArray(OverlaidArray):
         recheck: float,
         write_back: WriteBack,
         writer: ChunkWriter,
-        processes: Executor | None = None,
+        processes: Processes | None = None,
     ) -> None:
         """``cache``, ``array``, ``recheck``, ``processes`` : as in `CachedArray`."""
         super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
         self.gathering = Gathering(write_back, self._put, self._written)
-        storing = executor_of(StoreChunks, array, processes)
+        storing = suited(StoreChunks, array, processes)
         self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering, storing)
         self._count_lock = Lock()
         self.flush = self._flusher.flush
