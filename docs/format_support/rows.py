@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zarrfs.format.chunk_grid import CHUNK_GRIDS
-from zarrfs.format.chunk_key import CHUNK_KEY_ENCODINGS
+from zarrfs.format.chunk_layout import CHUNK_KEY_ENCODINGS
 from zarrfs.format.codecs.objects import OBJECT_CODECS
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.older.v2_codecs import BUFFER_FILTERS, STRINGS

@@ -13,7 +13,7 @@ import zarr
 
 from tests.conftest import Mounter
 from zarrfs.format.chunk_grid import ChunkGrid
-from zarrfs.format.chunk_key import DefaultKeys, FanoutKeys, SuffixKeys, V2Keys
+from zarrfs.format.chunk_layout import DefaultKeys, FanoutKeys, SuffixKeys, V2Keys
 from zarrfs.fs.nodes.stored_keys import StoredKeys
 
 pytestmark = [

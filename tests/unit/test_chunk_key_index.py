@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.format.chunk_key import parse_chunk_keys
+from zarrfs.format.chunk_layout import parse_chunk_keys
 
 ENCODINGS = [
     *(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_grid import CHUNK_GRIDS, ChunkGrid
-from zarrfs.format.chunk_key import DefaultKeys, V2Keys, parse_chunk_keys
+from zarrfs.format.chunk_layout import DefaultKeys, V2Keys, parse_chunk_keys
 
 
 class TestRegular:

@@ -14,7 +14,7 @@ import numpy as np
 
 from zarrfs import bounds
 from zarrfs.counted import did_you_mean
-from zarrfs.format.chunk_key import parse_chunk_keys
+from zarrfs.format.chunk_layout import parse_chunk_keys
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.extension_types.struct import OLD_STRUCT, StructFill

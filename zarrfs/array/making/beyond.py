@@ -11,7 +11,7 @@ from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.stored_chunks import ChunkResult
 from zarrfs.errors import ChunkError, StoreConflict, StoreListingUnsupported
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
-from zarrfs.format.chunk_key import DefaultKeys, V2Keys
+from zarrfs.format.chunk_layout import DefaultKeys, V2Keys
 from zarrfs.format.codec import Chunk
 
 _TRIES = 8

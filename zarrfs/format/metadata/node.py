@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.format.chunk_key import ChunkKeyEncoding
-from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.chunk_layout import ChunkKeyEncoding, ChunkLayout
 from zarrfs.format.metadata.kept import Consolidated, KeptAttributes
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from zarrfs import bounds
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.chunk_grid import CHUNK_GRIDS, ChunkGrid
-from zarrfs.format.chunk_key import parse_chunk_keys
+from zarrfs.format.chunk_layout import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
 from zarrfs.format.metadata import ordinary
 from zarrfs.format.metadata.documents import load_json

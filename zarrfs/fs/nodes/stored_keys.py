@@ -9,7 +9,7 @@ from operator import ge
 
 from zarrfs.errors import Unsupported
 from zarrfs.format.chunk_grid import ChunkGrid, Index
-from zarrfs.format.chunk_key import ChunkKeyEncoding
+from zarrfs.format.chunk_layout import ChunkKeyEncoding
 from zarrfs.fs.nodes.chunk_tree import ChunkTree
 
 FIRST_KEY = 1 << 39

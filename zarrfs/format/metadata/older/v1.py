@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zarrfs.errors import MetadataError
-from zarrfs.format.chunk_key import V2Keys
+from zarrfs.format.chunk_layout import V2Keys
 from zarrfs.format.metadata.documents import V1_ARRAY, V1_ATTRIBUTES, load_json
 from zarrfs.format.metadata.members import Damage, reading
 from zarrfs.format.metadata.node import ArrayMetadata

@@ -15,7 +15,7 @@ from typing import Any
 from zarrfs import bounds
 from zarrfs.errors import MetadataError
 from zarrfs.format.chunk_grid import ChunkGrid, Shape
-from zarrfs.format.chunk_key import V2Keys
+from zarrfs.format.chunk_layout import V2Keys
 from zarrfs.format.metadata.documents import (
     V2_ARRAY,
     V2_ATTRIBUTES,
