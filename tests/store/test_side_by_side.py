@@ -1,9 +1,12 @@
 """Requests that are sent side by side, where few threads or none are free to send them."""
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from zarrfs.store import workers as store_workers
 from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
 from zarrfs.store.workers import Workers
 
@@ -48,3 +51,22 @@ def test_requests_are_sent_by_the_threads_that_the_system_has(read, most, monkey
     for _ in range(3):
         assert list(read(SideBySide(crew, PATHS, PATHS.__getitem__, str))) == PATHS
     assert len(started) == most
+
+
+@pytest.mark.timeout(60)
+def test_threads_without_work_end_and_lose_no_call(monkeypatch):
+    monkeypatch.setattr(store_workers, "IDLE_S", 0.0001)
+    before = set(threading.enumerate())
+    workers, crew = Workers(max_abandoned=1), Crew(4)
+
+    def operation(number: int) -> list[int]:
+        time.sleep(number % 7 / 10_000)
+        return SideBySide(crew, PATHS, lambda which: number + which, str).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda n: workers.run(lambda: operation(n), 5), range(500)))
+    assert found == [[n, n + 1, n + 2] for n in range(500)]
+    while set(threading.enumerate()) - before:
+        time.sleep(0.01)
+    assert workers.run(lambda: 1, 5) == 1
+    workers.close()

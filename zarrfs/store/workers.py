@@ -20,6 +20,9 @@ _T = TypeVar("_T")
 
 _current = threading.local()
 
+# Threads without work end after this time.
+IDLE_S = 10.0
+
 
 def progress_reporter() -> Callable[[], None]:
     """A function that restarts the timeout of the call in this worker; callable in any thread."""
@@ -243,7 +246,17 @@ class Workers:
         return queue
 
     def _serve(self, queue: SimpleQueue[_Call[object] | None]) -> None:
-        while (call := queue.get()) is not None:
+        while True:
+            try:
+                call = queue.get(timeout=IDLE_S)
+            except Empty:
+                with self._lock:
+                    if queue not in self._idle:
+                        continue  # a call is about to come
+                    self._idle.remove(queue)
+                return
+            if call is None:
+                return
             _current.call = call
             call.progress_at = time.monotonic()
             error: BaseException | None = None

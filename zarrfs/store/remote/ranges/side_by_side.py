@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from zarrfs.errors import StoreUnavailable
+from zarrfs.store import workers
 from zarrfs.store.remote.foreign_errors import converted
 from zarrfs.store.workers import is_abandoned, part_of_call, progress_reporter, repeat_rule
 
@@ -22,8 +23,6 @@ _T = TypeVar("_T")
 
 # Waits are cut into steps, after which an operation reports progress or notices its end.
 _STEP_S = 1.0
-# Threads without work end after this time.
-_IDLE_S = 10.0
 
 
 class Crew:
@@ -76,7 +75,7 @@ class Crew:
     def _serve(self) -> None:
         while True:
             try:
-                work = self._work.get(timeout=_IDLE_S)
+                work = self._work.get(timeout=workers.IDLE_S)
             except Empty:
                 with self._lock:
                     if self._free:
