@@ -21,20 +21,12 @@ from zarrfs.format.text_forms import read_fill
 from zarrfs.views.facts.missing import typed
 
 _NAME = "_FillValue"
-# One of them says that an array follows CF.
-_CF = frozenset(
-    (_NAME, "units", "standard_name", "long_name", "coordinates", "calendar", "cell_methods",
-     "grid_mapping", "scale_factor", "add_offset", "missing_value")
-)  # fmt: skip
 
 
 def with_missing(
-    array: NewArray, attributes: Mapping[str, Any], source: ArrayMetadata, *, in_group: bool
+    array: NewArray, attributes: Mapping[str, Any], source: ArrayMetadata
 ) -> tuple[NewArray, Mapping[str, Any]]:
-    """An array and its attributes that mask the same elements as the source does.
-
-    in_group : whether it is one of a dataset of xarray, and not a single array.
-    """
+    """An array and its attributes that mask the same elements as the source does."""
     data_type = parse_data_type(array.data_type)
     kind = data_type.dtype.kind
     if not source.dimension_names or kind not in "fiu":
@@ -51,7 +43,7 @@ def with_missing(
         value = data_type.element(data_type.fill_bytes(array.fill_value))[()]
         return array, {**attributes, _NAME: _encoded(value)}
     fill = data_type.element(data_type.fill_bytes(array.fill_value))
-    if source.zarr_format != 3 or not (in_group or _CF & set(attributes)):
+    if source.zarr_format != 3:
         return array, attributes
     if _NAME not in attributes and bool(np.isnan(fill)):
         return array, attributes

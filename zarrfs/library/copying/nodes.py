@@ -104,7 +104,7 @@ class PlannedNodes:
             array = new_form(metadata, attributes, self._form, part.shape)
             kept = array.attributes
             if not names:
-                array, kept = with_missing(array, kept, metadata, in_group=bool(below))
+                array, kept = with_missing(array, kept, metadata)
             array = replace(array, attributes=_as_json(kept))
             documents = new_documents(array)
         except (ValueError, MetadataError, UsageError) as error:
