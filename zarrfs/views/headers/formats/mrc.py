@@ -9,7 +9,7 @@ from zarrfs.views.facts.facts import Axis
 from zarrfs.views.facts.text import ascii_text
 from zarrfs.views.facts.units import metres
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import Form, Plan
+from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.space import directions, is_spatial
 
 # Mode.
@@ -22,6 +22,8 @@ def mrc(array: Described) -> Plan:
     """An image, or a volume."""
     mode = array.type_in(TYPES, "MRC")
     array.check("MRC", 2, 3)
+    if array.channels:
+        raise Inexpressible("MRC has no elements of several channels")
     return partial(_form, array, mode)
 
 
