@@ -71,6 +71,12 @@ def test_spacing_of_ome_0_6(array):
 
 SCALE, ROTATION = {"type": "scale", "scale": [2, 4]}, {"type": "rotation", "rotation": [0, 1]}
 MOVE = {"type": "translation", "translation": [1, 3]}
+AFFINE = {"type": "affine", "affine": [[2, 0, 1], [0, 4, 3]]}
+TURNED = {
+    "type": "affine", "affine": [[0, 4, 3], [2, 0, 1], [0, 0, 1]],
+    "input": {"axes": [{"name": "y"}, {"name": "x"}]},
+    "output": {"axes": [{"name": "x"}, {"name": "y"}]},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -85,6 +91,13 @@ MOVE = {"type": "translation", "translation": [1, 3]}
         ([SCALE], [ROTATION | {"output": {"name": "a"}}, MOVE | {"output": {"name": "global"}}],
          [2, 4], [1, 3]),
         ([SCALE, MOVE], [ROTATION], [None, None], [0, 0]),
+        ([{"type": "identity"}], [AFFINE], [2, 4], [1, 3]),
+        ([{"type": "identity"}], [TURNED], [2, 4], [1, 3]),
+        ([SCALE], [AFFINE | {"affine": [[2, 1, 1], [0, 4, 3]]}], [None, None], [0, 0]),
+        ([SCALE], [TURNED | {"output": {}}], [None, None], [0, 0]),
+        ([SCALE], [AFFINE | {"affine": [[2, 0], [0, 4]]}], [None, None], [0, 0]),
+        ([SCALE], [AFFINE | {"affine": [5, None]}], [None, None], [0, 0]),
+        ([SCALE], [{"type": "affine", "path": "file"}], [None, None], [0, 0]),
         ([SCALE], [{"type": "sequence", "transformations": [MOVE, ROTATION]}],
          [None, None], [0, 0]),
         ([{"type": "scale", "path": "file"}, MOVE], [], [None, None], [0, 0]),

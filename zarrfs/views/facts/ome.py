@@ -125,6 +125,9 @@ def _transform(step: Mapping[str, Any], spacing: list[float], origin: list[float
         return all(s.get("type") != kind and _transform(s, spacing, origin) for s in steps)
     if kind == "identity":
         return True
+    if kind == "affine":
+        steps = _without_mixing(step, len(spacing))
+        return bool(steps) and all(_transform(s, spacing, origin) for s in steps)
     values = numbers(step.get(kind), len(spacing)) if isinstance(kind, str) else None
     if values is None or kind not in ("scale", "translation") or (kind == "scale" and 0 in values):
         return False
@@ -135,6 +138,32 @@ def _transform(step: Mapping[str, Any], spacing: list[float], origin: list[float
             spacing[i] *= value
             origin[i] *= value
     return True
+
+
+def _without_mixing(step: Mapping[str, Any], rank: int) -> list[Mapping[str, Any]]:
+    """A scale and a translation that are the same as an affine; none if it mixes the axes.
+
+    SpatialData may have the axes in another order behind it.
+    """
+    matrix = step.get("affine")
+    if not isinstance(matrix, list | tuple) or len(matrix) not in (rank, rank + 1):
+        return []
+    before, behind = (
+        [axis.get("name") for axis in dicts(end.get("axes"))] if isinstance(end, Mapping) else []
+        for end in (step.get("input"), step.get("output"))
+    )
+    known = len(before) == rank and sorted(map(str, before)) == sorted(map(str, behind))
+    order = [before.index(name) for name in behind] if known else [*range(rank)]
+    scale, moves = [0.0] * rank, [0.0] * rank
+    for axis, row in zip(order, matrix, strict=False):
+        said = numbers(row, rank + 1)
+        if said is None or any(n for i, n in enumerate(said[:rank]) if i != axis):
+            return []
+        scale[axis], moves[axis] = said[axis], said[rank]
+    return [
+        {"type": "scale", "scale": scale},
+        {"type": "translation", "translation": moves},
+    ]
 
 
 def _channels(said: Mapping[str, Any]) -> tuple[Channel, ...]:
