@@ -30,6 +30,7 @@ class FaultStore(StoreWrapper):
 
     def __init__(self, inner: Store, *, near: bool | None = None) -> None:
         super().__init__(inner)
+        self.inner = inner
         self._near = near
         self.calls: list[Call] = []
         self.before: Callable[[Call], None] = lambda _call: None
@@ -46,23 +47,23 @@ class FaultStore(StoreWrapper):
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         self._called(call := Call("get", key))
-        blob = self._inner.get(key, limit=limit)
+        blob = self.inner.get(key, limit=limit)
         self.after(call)
         return blob
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         self._called(call := Call("ranges", key, tuple((r.offset, r.length) for r in ranges)))
-        blobs = self._inner.get_ranges(key, ranges)
+        blobs = self.inner.get_ranges(key, ranges)
         self.after(call)
         return blobs
 
     def info(self, key: str) -> ObjectInfo | None:
         self._called(Call("info", key))
-        return self._inner.info(key)
+        return self.inner.info(key)
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         self._called(Call("list", prefix))
-        yield from self._inner.list_dir(prefix)
+        yield from self.inner.list_dir(prefix)
 
     def _called(self, call: Call) -> None:
         self.calls.append(call)

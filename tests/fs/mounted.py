@@ -87,6 +87,10 @@ class Mounted:
         self.dropped = DroppedPages()
         self.fs.set_kernel_cache(self.dropped)
 
+    @property
+    def tree(self):
+        return self.fs._tree
+
     def stat(self, path: str = "") -> Attributes:
         return self.loop.run(self._find, path)
 

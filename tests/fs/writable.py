@@ -52,10 +52,6 @@ class Writable(Mounted):
         super().__init__(loop, store, FileSystemConfig(**config))
 
     @property
-    def tree(self):
-        return self.fs._tree
-
-    @property
     def write_back(self):
         assert self.tree.write_back is not None
         return self.tree.write_back

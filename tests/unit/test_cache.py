@@ -97,7 +97,7 @@ class TestSingleFlight:
             array.array.get((1,))[0] = 5
 
     def test_a_chunk_that_is_not_stored_takes_no_memory(self, store, cached):
-        store._inner.delete("c/2")
+        store.inner.delete("c/2")
         array = cached()
         assert np.array_equal(array.read((2,)), stored_chunk(7))
         assert array.settled_use() == 1024

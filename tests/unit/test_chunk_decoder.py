@@ -203,7 +203,7 @@ def test_a_shard_that_is_replaced_before_its_index_is_read_again(monkeypatch):
 
     def replace(_call):
         if len(store.calls) == 2:
-            store._inner.put("c/0", other)
+            store.inner.put("c/0", other)
 
     store.before = replace
     assert read_all(array) == {(i,): values(COUNT + i).tobytes() for i in range(COUNT)}
@@ -268,7 +268,7 @@ def test_a_shard_that_is_replaced_behind_its_index_is_read_in_one_state():
     def replace(_call):
         if len(store.calls) == 2 and not replaced:
             replaced.append(True)
-            store._inner.put("c/0", other)
+            store.inner.put("c/0", other)
 
     store.before = replace
     wanted = INDICES[2:7]
@@ -279,6 +279,6 @@ def test_a_shard_that_is_replaced_behind_its_index_is_read_in_one_state():
 def test_a_shard_that_keeps_changing_is_read_whole():
     members = [frame(i) for i in range(COUNT)]
     array, store = in_shard({"c/0": shard(members)})
-    store.before = lambda _: store._inner.put("c/0", shard(members))
+    store.before = lambda _: store.inner.put("c/0", shard(members))
     wanted = INDICES[2:7]
     assert read_some(array, wanted) == [values(i).tobytes() for (i,) in wanted]

@@ -184,8 +184,8 @@ def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patien
     store.before = hold
     fetch = ask(cached, ALL)
     assert reading.wait(20)
-    store._inner.put("c/1", shard(100))
-    cached.array.stored_anew({(1,): store._inner.info("c/1").generation})
+    store.inner.put("c/1", shard(100))
+    cached.array.stored_anew({(1,): store.inner.info("c/1").generation})
     go.set()
     assert fetch.error is None
     assert [int(fetch.chunks[i,][0]) for i in range(2 * MEMBERS)] == [
@@ -199,7 +199,7 @@ def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patien
 def test_a_change_of_any_shard_of_a_job_is_noticed(store, changed):
     cached = Cached(store)
     ask(cached, [(0,), (MEMBERS,)]).check([(0,), (MEMBERS,)])
-    store._inner.put(f"c/{changed}", shard(100))
+    store.inner.put(f"c/{changed}", shard(100))
     fetch = ask(cached, [(1,), (MEMBERS + 1,)])
     expected = {1: 1, MEMBERS + 1: MEMBERS + 1} | {changed * MEMBERS + 1: 101}
     assert fetch.error is None

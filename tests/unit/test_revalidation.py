@@ -83,7 +83,7 @@ def test_what_is_one_too_many_is_not_remembered(monkeypatch):
 
 def test_a_store_that_cannot_tell_is_asked_for_the_chunk(plain):
     value(plain, 0)
-    plain.store._inner.put("c/0", data(5))
+    plain.store.inner.put("c/0", data(5))
 
     def fail(call):
         if call.operation == "info":
@@ -96,10 +96,10 @@ def test_a_store_that_cannot_tell_is_asked_for_the_chunk(plain):
 
 def test_a_chunk_that_became_unreadable_is_an_error(plain):
     value(plain, 0)
-    plain.store._inner.put("c/0", b"short")
+    plain.store.inner.put("c/0", b"short")
     plain.array.check()
     assert plain.start((0,)).error is not None
-    plain.store._inner.put("c/0", data(6))
+    plain.store.inner.put("c/0", data(6))
     plain.array.check()
     assert value(plain, 0) == 6
 
@@ -107,8 +107,8 @@ def test_a_chunk_that_became_unreadable_is_an_error(plain):
 def test_many_objects_are_checked_as_they_are_used(monkeypatch, plain):
     monkeypatch.setattr(array_chunks, "_MOST_CHECKED", 2)
     assert [value(plain, i) for i in range(4)] == [0, 1, 2, 7]
-    plain.store._inner.put("c/0", data(10))
-    plain.store._inner.put("c/3", data(13))
+    plain.store.inner.put("c/0", data(10))
+    plain.store.inner.put("c/3", data(13))
     plain.store.calls.clear()
     epoch = plain.array.freshness.epoch
     plain.array.check()

@@ -122,7 +122,7 @@ class TestChanges:
         def replace(call):
             if call.ranges and call.ranges[0][0] >= 0 and not replaced:
                 replaced.append(call)
-                store._inner.put("c/0", other)
+                store.inner.put("c/0", other)
 
         replaced = []
         store.before = replace
@@ -134,7 +134,7 @@ class TestChanges:
 
         def delete(call):
             if call.ranges[0][0] >= 0:
-                store._inner.delete("c/0")
+                store.inner.delete("c/0")
 
         store.before = delete
         assert every(array) == dict.fromkeys(range(INNER), 7)
@@ -145,7 +145,7 @@ class TestChanges:
 
         def replace(call):
             if call.ranges and call.ranges[0][0] >= 0 and states:
-                store._inner.put("c/0", states.pop())
+                store.inner.put("c/0", states.pop())
 
         store.before = replace
         found = set()
@@ -157,14 +157,14 @@ class TestChanges:
 
     def test_one_that_keeps_changing_is_read_whole(self):
         array, store = make(WHOLE)
-        store.before = lambda call: call.ranges and store._inner.put("c/0", WHOLE)
+        store.before = lambda call: call.ranges and store.inner.put("c/0", WHOLE)
         assert every(array) == {i: i for i in range(INNER)}
         assert store.calls[-1].operation == "get"
 
     def test_one_that_keeps_changing_and_is_too_large_is_an_error(self):
         gap = shard([data(i) for i in range(INNER)], "start") + bytes(20 << 20)
         array, store = make(gap, [sharding((SIDE,), index_location="start")])
-        store.before = lambda call: call.ranges and store._inner.put("c/0", gap)
+        store.before = lambda call: call.ranges and store.inner.put("c/0", gap)
         assert set(every(array).values()) == {"keeps changing while it is read"}
         store.before = lambda call: None
         assert every(array) == {i: i for i in range(INNER)}
@@ -175,7 +175,7 @@ class TestChanges:
 
         def trouble(call):
             if call.ranges:
-                store._inner.put("c/0", WHOLE)
+                store.inner.put("c/0", WHOLE)
             elif call.operation == "get":
                 raise kind(call.key, "no answer")
 
@@ -267,13 +267,13 @@ class TestBadShards:
 
     def test_a_store_that_returns_too_little(self):
         array, store = make(WHOLE)
-        inner = store._inner.get_ranges
+        inner = store.inner.get_ranges
 
         def short(key, ranges):
             blobs = inner(key, ranges)
             return [type(b)(b.data[: len(b.data) - (ranges[0].offset >= 0)], b.info) for b in blobs]
 
-        store._inner.get_ranges = short
+        store.inner.get_ranges = short
         assert all("were asked for" in str(reason) for reason in every(array).values())
 
 
@@ -320,7 +320,7 @@ class TestAround:
         array, store = make(gzip.compress(with_checksum(WHOLE)), self.CODECS)
         assert read(array, 5) == {5: 5}
         other = shard([data(20 + i) for i in range(INNER)])
-        store._inner.put("c/0", gzip.compress(with_checksum(other)))
+        store.inner.put("c/0", gzip.compress(with_checksum(other)))
         assert every(array) == {i: 20 + i for i in range(INNER)}
 
     @pytest.mark.parametrize("stored", [

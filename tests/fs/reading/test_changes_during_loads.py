@@ -100,7 +100,7 @@ def see_the_change(
             return number
         for key, data in stored(NEW).items():
             if "c/" in key:
-                store._inner.put(key, data)
+                store.inner.put(key, data)
         second = m.open(path)
         if late:
             store.release.set()
@@ -177,7 +177,7 @@ def test_the_store_keeps_an_answer_back(mount):
     m = mount(store, recheck=0)
     reading = run(lambda: m.read("array.bin"))
     assert held(store, reading)
-    store._inner.put("c/0", data(NEW))
+    store.inner.put("c/0", data(NEW))
     store.release.set()
     assert reading.result(_SECONDS)[: 2 * SIDE] == data(OLD)
 
@@ -293,7 +293,7 @@ def test_parts_of_chunks(mount, late):
 
     expected = data(NEW, 64)
     assert see_the_change(watched, stored, "array.bin", expected, read, cheap=True, late=late)
-    assert mounts[0].fs._tree.stats.parts
+    assert mounts[0].tree.stats.parts
 
 
 @for_both
@@ -320,7 +320,7 @@ def test_strings(mount, cheap, late):
         if not held(store, reading):
             break
         for key, content in stored(NEW).items():
-            store._inner.put(key, content)
+            store.inner.put(key, content)
         again = run(lambda m=m: m.read("array.jsonl"))
         if late:
             store.release.set()
@@ -357,7 +357,7 @@ class TestOneState:
         for key, content in stored(NEW).items():
             if "c/" in key:
                 m.store.put(key, content)
-        m.fs._tree.nodes.peek("").array.check()
+        m.tree.nodes.peek("").array.check()
 
     def test_of_slabs(self, mount, scans, monkeypatch, tmp_path):
         line = 1 << 18
@@ -405,7 +405,7 @@ class TestOneState:
             return copy(elements, row)
 
         monkeypatch.setattr(Elements, "_copy_cached", copy_then)
-        return m.fs._tree.nodes.peek("").view(Local.FLAT).view.elements
+        return m.tree.nodes.peek("").view(Local.FLAT).view.elements
 
     def test_of_chunks_in_memory(self, mount, monkeypatch):
         elements = self.elements(mount, monkeypatch, lambda m: m.read("array.bin", request=99))

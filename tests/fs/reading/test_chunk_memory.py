@@ -125,7 +125,7 @@ def check_every_memory(mount, source):
 @pytest.mark.parametrize("sharded", [False, True])
 def test_the_limit_follows_the_memory(mount, sharded):
     m = mount(store(sharded=sharded, longest=True), memory=64 << 20, loaders=1)
-    (array,) = [cached.array for cached in m.fs._tree._caches._all_arrays()]
+    (array,) = [cached.array for cached in m.tree._caches._all_arrays()]
     before = array.cost(array.layout.read.largest_chunk)
     m.loop.run(m.fs.set_memory, LITTLE_MEMORY)
     assert array.cost(array.layout.read.largest_chunk) < before
@@ -151,7 +151,7 @@ def test_the_reason_names_the_remedy(mount):
 ])  # fmt: skip
 def test_copies_of_a_chunk_that_is_decoded_to_a_block(mount, codecs, copies):
     m = mount(MemoryStore({"zarr.json": array_document((SIDE, SIDE), (SIDE, SIDE), codecs=codecs)}))
-    (array,) = [cached.array for cached in m.fs._tree._caches._all_arrays()]
+    (array,) = [cached.array for cached in m.tree._caches._all_arrays()]
     shape = (SIDE, SIDE)
     beside = array.cost_in_block(shape) - array.fetched(shape)
     assert copies * NBYTES <= beside <= copies * NBYTES + (128 << 10)

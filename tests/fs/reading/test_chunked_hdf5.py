@@ -107,14 +107,14 @@ def test_a_plane_is_decoded_ahead(mount, tmp_path, monkeypatch):
     m = mount(tmp_path / "a", views=VIEWS)
     with h5py.File(Reader(m), "r") as found:
         np.testing.assert_array_equal(_dataset(found)[:, :, 9000], data[:, :, 9000])
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     assert stats.loads == 64
     # What the reader comes to is decoded already, or is being decoded.
     assert stats.hits + stats.shared >= 58
     # Each box is begun once, although the reader comes nearer to it with each request.
     assert 58 <= len(begun) <= 64
     # The kernel has what the reader has been given.
-    assert m.fs._tree.cache.chunks <= 1
+    assert m.tree.cache.chunks <= 1
 
 
 def test_writing(tmp_path, opened):

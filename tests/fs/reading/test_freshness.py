@@ -36,9 +36,9 @@ def blocks(content):
 def test_seen_when_it_is_opened_again(mount, store):
     m = mount(store, recheck=0)
     assert blocks(m.read("a/array.bin")) == [0, 1, 7, 7]
-    store._inner.put("a/c/0", data(10))
-    store._inner.delete("a/c/1")
-    store._inner.put("a/c/2", data(12))
+    store.inner.put("a/c/0", data(10))
+    store.inner.delete("a/c/1")
+    store.inner.put("a/c/2", data(12))
     assert blocks(m.read("a/array.bin")) == [10, 7, 12, 7]
     assert m.read("a/chunks/2") == data(12)
     assert m.read("a/chunks/1") == data(7)
@@ -48,10 +48,10 @@ def test_seen_in_the_other_views(mount, store):
     m = mount(store, recheck=0)
     for _ in range(2):
         m.read("a/array.bin")
-        store._inner.put("a/c/0", data(10))
+        store.inner.put("a/c/0", data(10))
         assert m.read("a/chunks/0") == data(10)
         assert blocks(m.read("a/array.npy")[-32:]) == [10, 1, 7, 7]
-        store._inner.put("a/c/0", data(11))
+        store.inner.put("a/c/0", data(11))
         assert blocks(m.read("a/array.bin")) == [11, 1, 7, 7]
 
 
@@ -59,7 +59,7 @@ def test_seen_by_files_that_are_open_already(mount, store):
     m = mount(store, recheck=0)
     file = m.open("a/array.bin")
     assert blocks(file.read_all()) == [0, 1, 7, 7]
-    store._inner.put("a/c/0", data(10))
+    store.inner.put("a/c/0", data(10))
     m.open("a/chunks/3").close()
     assert blocks(file.read_all()) == [10, 1, 7, 7]
 
@@ -67,7 +67,7 @@ def test_seen_by_files_that_are_open_already(mount, store):
 def test_not_looked_for_before_it_is_time(mount, store):
     m = mount(store, recheck=float("inf"))
     assert blocks(m.read("a/array.bin")) == [0, 1, 7, 7]
-    store._inner.put("a/c/0", data(10))
+    store.inner.put("a/c/0", data(10))
     store.calls.clear()
     assert blocks(m.read("a/array.bin")) == [0, 1, 7, 7]
     assert store.count("get", "ranges") == 0
@@ -95,7 +95,7 @@ class TestKernelPages:
         m = mount(store, recheck=0)
         old = m.open("a/array.bin")
         m.read("a/chunks/0")
-        store._inner.put("a/c/0", data(10))
+        store.inner.put("a/c/0", data(10))
         new = m.open("a/array.bin")
         old.read(0, 1)
         assert not m.open("a/array.bin").keep_cache
@@ -114,7 +114,7 @@ class TestKernelPages:
             m.read("a/array.bin")
             m.read("a/chunks/0")
             m.read("b/array.bin")
-            store._inner.put("a/c/0", data(value))
+            store.inner.put("a/c/0", data(value))
             assert not m.open("a/array.bin").keep_cache
             assert not m.open("a/chunks/0").keep_cache
             assert not m.open("a/chunks/1").keep_cache
@@ -128,7 +128,7 @@ class TestKernelPages:
         for file in (flat, chunk, other, closed):
             file.read_all()
         closed.close()
-        store._inner.put("a/c/0", data(10))
+        store.inner.put("a/c/0", data(10))
         m.dropped.inodes.clear()
         m.open("a/chunks/3")
         assert sorted(m.dropped.inodes) == sorted([flat.inode, chunk.inode])
@@ -155,10 +155,10 @@ class TestKernelPages:
     def test_a_document_that_changes(self, mount, store):
         m = mount(store, attribute_seconds=0)
         m.read("a/zarr.json")
-        store._inner.put("a/zarr.json", b"something else")
+        store.inner.put("a/zarr.json", b"something else")
         assert m.read("a/zarr.json") == b"something else"
         assert m.stat("a/zarr.json").size == 14
-        store._inner.delete("a/zarr.json")
+        store.inner.delete("a/zarr.json")
         if store.traits.near:
             assert "zarr.json" not in m.ls("a")
         with pytest.raises(EntryNotFound):

@@ -53,21 +53,21 @@ def kept_slabs(m, file, numbers=range(8)) -> set[int]:
     drop_chunks(m)
     found = set()
     for number in numbers:
-        before = m.fs._tree.stats.loads
+        before = m.tree.stats.loads
         assert file.read(number * SLAB + PLANE, 2) == EXPECTED[number * SLAB + PLANE :][:2]
-        if m.fs._tree.stats.loads == before:
+        if m.tree.stats.loads == before:
             found.add(number)
     return found
 
 
 def drop_chunks(m) -> None:
     """What was read chunk by chunk has to be had again."""
-    m.fs._tree.nodes.peek("").array._loads.drop(None)
+    m.tree.nodes.peek("").array._loads.drop(None)
 
 
 def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):
     m = mount(store)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     file = m.open("array.bin")
     planes(file, [20, 60, 17, 58, 23])
     assert stats.loads == 2 * A_SLAB
@@ -83,7 +83,7 @@ def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):
 
 def test_threads_that_ask_at_once_have_a_slab_made_once(mount, store):
     m = mount(store)
-    made = m.fs._tree.nodes.peek("")._slabs
+    made = m.tree.nodes.peek("")._slabs
     together, over = threading.Barrier(8), threading.Semaphore(0)
 
     def ask() -> None:
@@ -96,7 +96,7 @@ def test_threads_that_ask_at_once_have_a_slab_made_once(mount, store):
     for thread in threads:
         thread.join(20)
         assert over.acquire(timeout=20)
-    assert m.fs._tree.stats.loads == A_SLAB
+    assert m.tree.stats.loads == A_SLAB
     with_slab = m.open("array.bin")
     assert kept_slabs(m, with_slab) == {2}
     with_slab.close()
@@ -109,7 +109,7 @@ def test_a_read_across_two_slabs(mount, store):
         start = 3 * SLAB - PLANE // 2
         assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
         assert file.read(7 * SLAB, 4) == EXPECTED[7 * SLAB :][:4]
-    assert m.fs._tree.stats.loads == 2 * A_SLAB + 1
+    assert m.tree.stats.loads == 2 * A_SLAB + 1
     file.close()
 
 
@@ -120,7 +120,7 @@ def test_reads_that_cross_few_chunks_have_no_slab_made(mount, store):
         # One row of chunks.
         start = slab * SLAB
         assert file.read(start, PLANE // 4) == EXPECTED[start : start + PLANE // 4]
-    assert m.fs._tree.stats.loads == 3 * 4
+    assert m.tree.stats.loads == 3 * 4
     file.close()
 
 
@@ -133,7 +133,7 @@ def test_rows_of_few_chunks_are_kept_chunk_by_chunk(mount):
     file = m.open("array.bin")
     for number in (40, 3, 60):
         assert file.read(number * 4096, 4096) == row[number].tobytes()
-    assert m.fs._tree.stats.loads == m.stats()["memory"]["chunks"] == 3
+    assert m.tree.stats.loads == m.stats()["memory"]["chunks"] == 3
     file.close()
 
 
@@ -142,7 +142,7 @@ def test_where_requests_cost_money_nothing_is_fetched_unasked(mount, store):
     m = mount(store)
     file = m.open("array.bin")
     assert file.read(2 * SLAB, PLANE // 2) == EXPECTED[2 * SLAB :][: PLANE // 2]
-    assert m.fs._tree.stats.loads == A_SLAB // 2
+    assert m.tree.stats.loads == A_SLAB // 2
     file.close()
 
 
@@ -166,7 +166,7 @@ def test_a_writable_array_has_slabs_until_a_program_writes_to_it(opened, store, 
 
 def test_a_slab_is_made_anew_when_the_store_has_changed(mount, store):
     m = mount(store, recheck=0)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     file = m.open("array.bin")
     planes(file, [20, 60, 21])
     assert stats.loads == 2 * A_SLAB
@@ -193,7 +193,7 @@ def test_a_slab_is_made_anew_when_the_store_has_changed(mount, store):
 def test_a_bad_chunk_is_an_error_of_its_own_and_not_looked_for_each_time(mount, store, monkeypatch):
     store.put(KEY.format(2, 3, 3), b"short")
     m = mount(store)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     file = m.open("array.bin")
     with pytest.raises(ChunkError):
         file.read(20 * PLANE, PLANE)
@@ -219,7 +219,7 @@ MEMORY = 10 * SLAB
 
 def test_what_is_kept_leaves_memory_for_others(mount, store):
     m = mount(store, memory=MEMORY)
-    total = m.fs._tree.budget.total
+    total = m.tree.budget.total
     file = m.open("array.bin")
     for _ in range(2):
         planes(file, [8 * slab for slab in (6, 0, 4, 2, 7, 1, 3, 5)])
@@ -230,7 +230,7 @@ def test_what_is_kept_leaves_memory_for_others(mount, store):
 
 def test_where_a_slab_has_no_room_only_the_chunks_in_it_are_loaded(mount, store):
     m = mount(store, memory=MEMORY)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     file = m.open("array.bin")
     planes(file, [8 * slab for slab in (6, 0, 4, 2, 7)])
     kept = kept_slabs(m, file, (6, 0, 4, 2, 7))
@@ -248,7 +248,7 @@ def test_where_a_slab_has_no_room_only_the_chunks_in_it_are_loaded(mount, store)
 @pytest.mark.parametrize("share", [3, 4])
 def test_slabs_that_are_being_made_leave_memory_to_make_them(mount, store, monkeypatch, share):
     """However many threads wait for one: decoding a chunk must never wait for all of them."""
-    total = mount(store, memory=MEMORY).fs._tree.budget.total
+    total = mount(store, memory=MEMORY).tree.budget.total
     largest = property(lambda _: total * share // 8)
     monkeypatch.setattr(CachedArray, "largest_load", largest)
     m = mount(store, memory=MEMORY)
@@ -274,7 +274,7 @@ def test_what_nobody_reads_makes_room(mount, store, monkeypatch):
 
 def test_a_scan_takes_the_memory_of_what_is_kept(mount, store):
     m = mount(store, memory=MEMORY)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     file = m.open("array.bin")
     planes(file, [8 * slab for slab in (6, 0, 4, 2, 7, 1, 3, 5)])
     assert len(kept_slabs(m, file)) >= 2

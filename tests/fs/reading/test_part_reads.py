@@ -108,7 +108,7 @@ def test_a_small_read_reads_only_a_part(mount, tmp_path):
 
 def test_memory_for_a_part_and_the_index_of_its_shard_is_reserved(opened, monkeypatch):
     m = opened(WriteStore(sharded(DIVIDED["blosc"])), memory=LITTLE_MEMORY)
-    budget, shard_cost = m.fs._tree.cache.budget, m.array().array.shard_cost
+    budget, shard_cost = m.tree.cache.budget, m.array().array.shard_cost
     reserved = []
     take = budget.try_reserve
     monkeypatch.setattr(budget, "try_reserve", lambda *how: reserved.append(how[0]) or take(*how))
@@ -122,7 +122,7 @@ def test_memory_for_a_part_and_the_index_of_its_shard_is_reserved(opened, monkey
 
 def test_where_no_memory_is_free_the_chunk_is_loaded(mount, monkeypatch):
     m = mount(MemoryStore(objects(DIVIDED["as they are"])), memory=LITTLE_MEMORY)
-    budget = m.fs._tree.cache.budget
+    budget = m.tree.cache.budget
     take = budget.try_reserve
     # That is what a load reserves.
     monkeypatch.setattr(

@@ -180,7 +180,7 @@ class TestStatus:
             raise StoreError(call.key, "broken")
 
         store.before = fail
-        trees = m.fs._tree.find(m.fs.root_inode).node._trees
+        trees = m.tree.find(m.fs.root_inode).node._trees
         for _ in range(10):
             for i in range(5):
                 for j in range(5):
@@ -310,7 +310,7 @@ def test_the_kernel_gets_a_chunk_whenever_it_is_decoded_again(mount):
     for number in range(5):
         file.read(1300, 100)
         assert len(m.dropped.given) == number
-        m.fs._tree.nodes.peek("").array._loads.drop(None)
+        m.tree.nodes.peek("").array._loads.drop(None)
 
 
 def test_the_kernel_gets_nothing_where_chunks_are_scattered(mount):

@@ -55,7 +55,7 @@ def wait_for_loads(stats, count: int) -> None:
 @pytest.mark.parametrize("readers", [1, 2])
 def test_a_slow_reader_has_each_chunk_decoded_once(mount, store, readers):
     m = mount(store)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     files = [m.open("array.bin") for _ in range(readers)]
     expected = VALUES.astype("<u2").tobytes()
     block = 128 << 10
@@ -75,7 +75,7 @@ def test_a_reader_from_the_start_scans_after_two_short_requests(
     """The kernel asks for 128 KiB at once if nobody has raised its read-ahead."""
     monkeypatch.setattr(flat, "_BELIEVED", 1 << 20)
     m = mount(store)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     expected = VALUES.astype("<u2").tobytes()
     block = 128 << 10
     file = m.open("array.bin")
@@ -93,7 +93,7 @@ def test_a_reader_from_the_start_scans_after_two_short_requests(
 def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeypatch, fit, made):
     monkeypatch.setattr(slab_plan, "_AHEAD", int(fit * 8 * 64 * 512 * 2))
     m = mount(store)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     file = m.open("array.bin")
     file.read(0, 64 << 10)
     wait_for_loads(stats, 2 * (1 + made))
@@ -106,7 +106,7 @@ def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
     slab = 8 * 64 * 512 * 2
     store.traits = store.traits._replace(in_flight=6)
     m = mount(store)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     file = m.open("array.bin")
     file.read(0, 64 << 10)
     wait_for_loads(stats, 2 * (1 + 6))
@@ -137,7 +137,7 @@ def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, sto
     assert file.read_all(64 << 10) == VALUES.astype("<u2").tobytes()
     assert m.errors() == []
     # Nothing had to make room for what was loaded early.
-    assert m.fs._tree.stats.loads == 12 * 2
+    assert m.tree.stats.loads == 12 * 2
     file.close()
 
 
@@ -212,7 +212,7 @@ def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path)
     for number, chunk in enumerate(np.split(values, 10, axis=2)):
         objects[f"c/0/0/{number}"] = bytes(zstd.encode(chunk.tobytes()))
     m = mount(MemoryStore(objects), memory=3 << 20, spill=str(tmp_path))
-    stats, cache = m.fs._tree.stats, m.fs._tree.cache
+    stats, cache = m.tree.stats, m.tree.cache
     file = m.open("array.bin")
     expected, block = values.tobytes(), 128 << 10
     half = len(expected) // block // 2 * block
@@ -305,7 +305,7 @@ def test_readers_share_the_room_for_slabs(mount, store):
     """Where not all of them can have slabs made ahead, each has the one that it reads."""
     slab = 8 * 64 * 512 * 2
     m = mount(store, memory=11 * slab)
-    stats = m.fs._tree.stats
+    stats = m.tree.stats
     files = [m.open("array.bin") for _ in range(4)]
     expected = VALUES.astype("<u2").tobytes()
     part = VALUES.nbytes // 4
@@ -332,8 +332,8 @@ def test_readers_share_the_room_for_slabs(mount, store):
 def test_nothing_is_made_ahead_when_the_last_reader_has_stopped(mount, store):
     """A thread that has read a slab for it may ask for the next one only then."""
     m = mount(store)
-    slabs = m.fs._tree.find(m.stat("array.bin").inode).node._slabs
+    slabs = m.tree.find(m.stat("array.bin").inode).node._slabs
     slabs.enter()
     slabs.leave()
     assert not slabs.fetch(0, None)
-    assert m.fs._tree.stats.loads == 0
+    assert m.tree.stats.loads == 0

@@ -43,7 +43,7 @@ def small(mount):
 
     def mount_small(objects, **config):
         m = mount(MemoryStore(objects), **config)
-        m.fs._tree.nodes.most = FEW
+        m.tree.nodes.most = FEW
         return m
 
     return mount_small
@@ -53,7 +53,7 @@ def small(mount):
 def small_writable(opened):
     def open_small(objects, **config):
         m = opened(WriteStore(objects), **config)
-        m.fs._tree.nodes.most = FEW
+        m.tree.nodes.most = FEW
         return m
 
     return open_small
@@ -61,7 +61,7 @@ def small_writable(opened):
 
 def live(m):
     """Paths of the nodes in memory, least recently used first."""
-    return [place.node.node.path for place in m.fs._tree.nodes.all()]
+    return [place.node.node.path for place in m.tree.nodes.all()]
 
 
 def wait_until(met: Callable[[], bool]) -> None:
@@ -83,8 +83,8 @@ class TestHowMany:
         for i in range(60):
             assert m.read(f"a{i}/array.bin") == content(i)
             m.ls(f"a{i}")
-            highest = max(highest, m.fs._tree.nodes.nbytes)
-        node = m.fs._tree.nodes.peek("a59")
+            highest = max(highest, m.tree.nodes.nbytes)
+        node = m.tree.nodes.peek("a59")
         assert len(live(m)) < 10
         assert highest <= FEW + 2 * node.nbytes
 
@@ -119,15 +119,15 @@ class TestHowMany:
         for i in range(60):
             inodes.append(m.stat(f"a{i}").inode)
             m.fs.forget(inodes[-1], 1)
-        assert m.fs._tree.nodes.known == len(live(m)) < 10
+        assert m.tree.nodes.known == len(live(m)) < 10
         with pytest.raises(EntryNotFound):
             m.loop.run(m.fs.getattr, inodes[0])
 
     def test_the_bound_follows_the_memory(self, small):
         m = small(many(1))
-        before = m.fs._tree.nodes.most
+        before = m.tree.nodes.most
         m.loop.run(m.fs.set_memory, 128 << 20)
-        assert m.fs._tree.nodes.most == (128 << 20) // 32 > before
+        assert m.tree.nodes.most == (128 << 20) // 32 > before
 
     def test_a_dropped_array_does_not_keep_the_memory_from_being_lowered(self, small_writable):
         large = array_document((1 << 24,), (1 << 24,))  # chunks of 32 MiB
@@ -224,9 +224,9 @@ class TestWhatStays:
     def test_an_open_file(self, small):
         m = small(many(60))
         file = m.open("a0/chunks/1")
-        node = weakref.ref(m.fs._tree.nodes.peek("a0"))
+        node = weakref.ref(m.tree.nodes.peek("a0"))
         look_at_others(m)
-        assert m.fs._tree.nodes.peek("a0") is node() is not None
+        assert m.tree.nodes.peek("a0") is node() is not None
         assert file.read_all() == content(0)[8:]
         file.close()
         look_at_others(m)
@@ -237,7 +237,7 @@ class TestWhatStays:
         file = m.edit("a0/array.bin")
         file.write(0, b"\1\1")
         file.release()
-        array = weakref.ref(m.fs._tree.nodes.peek("a0"))
+        array = weakref.ref(m.tree.nodes.peek("a0"))
         look_at_others(m)
         assert array() is not None
         assert m.read("a0/array.bin")[:2] == b"\1\1"
