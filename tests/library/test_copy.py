@@ -143,6 +143,19 @@ def test_an_array_without_a_fill_value_gets_none_in_zarr_2(tmp_path):
         assert made["fill_value"] == fill
 
 
+def test_zeros_of_a_single_array_are_not_missing_in_zarr_2(tmp_path):
+    """As those of an array in a group: the fill value of Zarr 3 masks nothing."""
+    group = zarr.create_group(tmp_path / "g.zarr")
+    data = numbers((4, 6))
+    data[0] = 0
+    group.create_array("a", data=data, dimension_names=("y", "x"), fill_value=0)
+    for source in ("g.zarr", "g.zarr/a"):
+        target = tmp_path / f"{source.replace('/', '_')}.2"
+        zarrfs.copy(tmp_path / source, target, zarr_format=2)
+        document = target / (".zarray" if source.endswith("a") else "a/.zarray")
+        assert json.loads(document.read_text())["fill_value"] is None
+
+
 def test_fill_values_are_not_stored(tmp_path):
     values = np.zeros((64, 64), "u1")
     values[3, 3] = 1
