@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from zarrfs.store.base import ByteRange, ObjectInfo
+from zarrfs.store.remote import obstore_objects
 from zarrfs.store.remote.obstore_objects import ObstoreObjects
 from zarrfs.store.remote.requests import RequestConfig
 
@@ -89,10 +90,18 @@ def test_a_fast_link_has_large_parts(objects, service):
     assert service.asked[-1] == 8 * MIB
 
 
-def test_small_bodies_say_nothing_of_the_link(objects, service):
-    for _ in range(8):
-        assert received(objects, 20_000) == 20_000
-    assert set(service.asked) == {SMALLEST}
+def test_short_bodies_make_parts_larger_but_not_smaller(objects, monkeypatch):
+    step, ticks = 0.1, itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(ticks) * step)
+    monkeypatch.setattr(obstore_objects, "time", clock)
+    received(objects, 6000)
+    larger = objects._part
+    assert larger > SMALLEST
+    received(objects, 500)
+    assert objects._part == larger
+    step = 1000
+    received(objects, MIB)
+    assert objects._part == SMALLEST
 
 
 def test_a_short_body_takes_one_call(objects, service):

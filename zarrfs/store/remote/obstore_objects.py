@@ -40,10 +40,8 @@ _ON_THE_WAY = re.compile(r"(?:: |- )HTTP error: ")
 # takes few hops between threads, and a body that is one part is not copied again.
 _PART_S = 2.0
 _LARGEST_PART = 8 << 20
-# Parts grow by this factor at most with each body, and shorter bodies do not count, because the
-# first bytes of a body come from buffers and say little about the link.
+# Parts grow by this factor at most with each body.
 _GROWTH = 4
-_TELLING = 64 << 10
 
 # zarrfs decides what is retried and how long a request may take.
 _ONE_ATTEMPT: RetryConfig = {"max_retries": 0}
@@ -111,6 +109,7 @@ class ObstoreObjects:
         options: Any = {"range": _range(wanted)}
         if etag is not None:
             options["if_match"] = etag
+        begun = time.monotonic()
         try:
             with quiet:
                 result = self._obstore.get(self._store, key, options=options)
@@ -119,7 +118,8 @@ class ObstoreObjects:
         self._check_encoding(result)
         info = self._described(result.meta)
         start, stop = result.range
-        return Reply(start, stop, info.size, lambda _size: info, self._body(result, stop - start))
+        body = self._body(result, stop - start, begun)
+        return Reply(start, stop, info.size, lambda _size: info, body)
 
     def list_level(self, prefix: str) -> Any:
         """The objects and common prefixes directly below a prefix, as ``obstore`` returns them."""
@@ -161,8 +161,8 @@ class ObstoreObjects:
             if encoding not in ("identity", ""):
                 raise NotServed
 
-    def _body(self, result: Any, length: int) -> Iterator[Part]:
-        begun, count = time.monotonic(), 0
+    def _body(self, result: Any, length: int, begun: float) -> Iterator[Part]:
+        count = 0
         try:
             # Never `bytes`, which takes any amount that a server sends.
             parts = result.stream(min_chunk_size=min(self._part, length))
@@ -178,10 +178,13 @@ class ObstoreObjects:
         finally:
             if count < length:
                 self.slow_down()
-        if count >= _TELLING:
-            rate = count / max(time.monotonic() - begun, 1e-6)
-            most = min(_GROWTH * self._part, _LARGEST_PART)
-            self._part = int(min(max(rate * _PART_S, self._smallest_part), most))
+        # With the time until the reply began, in which its first bytes may have come, too. So a
+        # link is at least as fast, and a short body only tells that parts may be larger.
+        rate = count / max(time.monotonic() - begun, 1e-6)
+        most = min(_GROWTH * self._part, _LARGEST_PART)
+        part = int(min(max(rate * _PART_S, self._smallest_part), most))
+        if part > self._part or count >= self._part:
+            self._part = part
 
     def _described(self, meta: Any) -> ObjectInfo:
         mtime_ns = int(meta["last_modified"].timestamp()) * 1_000_000_000
