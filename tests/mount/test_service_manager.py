@@ -196,5 +196,5 @@ def test_reload_of_a_source_that_is_gone(mount_daemon, source):
     daemon = mount_daemon(source, quiet=False)
     (source / "zarr.json").unlink()
     daemon.signal(signal.SIGHUP)
-    daemon.wait_for_log("the mount shows its last state")
+    daemon.wait_for_log("the mount shows what it has in memory")
     assert (daemon.path / "array.bin").stat().st_size == 600_000

@@ -22,10 +22,12 @@ class ArrayConfig(NamedTuple):
 
     memory : bytes that the chunks of one array may take, including the chunk being decoded.
     fill_missing : whether a chunk that is not stored reads as the fill value.
+    document : key without which the array is not there, and no chunk of it the fill value.
     """
 
     memory: int
     fill_missing: bool = True
+    document: str | None = None
 
 
 class ArrayName(NamedTuple):
@@ -100,6 +102,7 @@ class Array:
             self._shards,
             memory.longest,
             fill_missing=config.fill_missing,
+            document=config.document,
         )
         self.key = self._stored.key
         self.fill_chunk = self._stored.fill_chunk
@@ -166,7 +169,8 @@ class Array:
         if not self.config.fill_missing:
             return None
         by_key = {self.key(index): index for index in stored}
-        return [by_key[key] for key in may_exist(self.store, list(by_key))]
+        there = [by_key[key] for key in may_exist(self.store, list(by_key))]
+        return None if len(there) < len(by_key) and self._stored.deleted() else there
 
     def forget(self, stored: Iterable[Index]) -> None:
         """No longer trust the state in which these objects were seen."""

@@ -88,6 +88,11 @@ class Node(NamedTuple):
     mtime_ns: int | None
     entry: Entry | None = None
 
+    @property
+    def own_document(self) -> str | None:
+        """The key of the document that makes it a node; None if only a group above has it."""
+        return None if self.mtime_ns is None else join(self.path, self.documents[0])
+
 
 class NodeReader:
     """Reads the nodes of one version of Zarr.

@@ -8,6 +8,7 @@ from itertools import groupby, repeat
 
 import numpy as np
 
+from zarrfs.array.described import Described
 from zarrfs.array.shards.parts import EncodedBatch
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
 from zarrfs.errors import (
@@ -28,6 +29,8 @@ from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import Blob, Generation, Store
 
 Memory = Callable[[Index], memoryview | None]
+
+_DELETED = "the array was deleted from the source"
 
 _OfShard = tuple[EncodedBatch, Generation | None] | Exception | None
 """Inner chunks of one shard; see `ShardReader.read_several`."""
@@ -198,6 +201,8 @@ class StoredChunks:
     shards : None for an array without shards.
     longest : the most bytes of a stored chunk.
     fill_missing : whether a chunk that is not stored reads as the fill value.
+    document : see `ArrayConfig`.
+    deleted : see `Described`.
     """
 
     def __init__(
@@ -210,6 +215,7 @@ class StoredChunks:
         longest: Callable[[ChunkCodec], int],
         *,
         fill_missing: bool,
+        document: str | None,
     ) -> None:
         self._store = store
         self._path = path
@@ -219,6 +225,7 @@ class StoredChunks:
         self._shards = shards
         self._longest = longest
         self._fill_missing = fill_missing
+        self.deleted = Described(store, path, metadata.zarr_format, document).deleted
         self._last_fill: Chunk | None = None
 
     def key(self, stored: Index) -> str:
@@ -388,6 +395,8 @@ class StoredChunks:
         if not self._fill_missing:
             error = MissingChunkError(key, f"chunk {list(index)} is not stored")
             return ChunkResult(index, None, error, generation)
+        if generation is None and self.deleted():
+            return ChunkResult(index, None, ChunkError(key, _DELETED), None)
         return ChunkResult(index, self.fill_chunk(index), None, generation)
 
 

@@ -220,14 +220,22 @@ class Caches:
         if self.write_back is not None:
             self.write_back.budget.shrink()
 
-    def open(self, path: str, metadata: ArrayMetadata, *, read_only: bool = False) -> CachedArray:
+    def open(
+        self,
+        path: str,
+        metadata: ArrayMetadata,
+        *,
+        document: str | None = None,
+        read_only: bool = False,
+    ) -> CachedArray:
         """The array at ``path`` of the store; a `WritableArray` if the mount can write to it.
 
+        document : see `ArrayConfig`.
         read_only : others write to it, so that each look at it asks the store.
 
         Raises BudgetExceeded if a single chunk does not fit.
         """
-        array = self._open(path, metadata, read_only=read_only)
+        array = self._open(path, metadata, document, read_only=read_only)
         with self._arrays_lock:
             self._arrays.add(array)
         return array
@@ -241,14 +249,16 @@ class Caches:
         with self._arrays_lock:
             return list(self._arrays)
 
-    def _open(self, path: str, metadata: ArrayMetadata, *, read_only: bool) -> CachedArray:
+    def _open(
+        self, path: str, metadata: ArrayMetadata, document: str | None, *, read_only: bool
+    ) -> CachedArray:
         config = self._config
         array = Array(
             self._store,
             path,
             metadata,
             self.parts,
-            ArrayConfig(self.largest_load, config.fill_missing),
+            ArrayConfig(self.largest_load, config.fill_missing, document),
         )
         recheck = math.inf if self._store.traits.immutable else config.recheck
         if recheck is None:

@@ -63,7 +63,9 @@ def open_array(
         if writable and not metadata.layout.data_type.fixed_size:
             raise UsageError(f"{source}: elements of variable length cannot be written")
         caches = Caches(store, options.cache_config(writable=writable, memory=options.memory_bytes))
-        array = OpenArray(store, caches, caches.open(node.path, metadata))
+        array = OpenArray(
+            store, caches, caches.open(node.path, metadata, document=node.own_document)
+        )
         array._arguments = source_name(source), node.path, writable, options
         return array
     except BaseException:

@@ -1,5 +1,8 @@
 """A source that others change while it is mounted."""
 
+import os
+from contextlib import closing
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,8 @@ from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.errors import EntryNotFound
+from zarrfs.errors import ChunkError, EntryNotFound
+from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -62,6 +66,27 @@ def test_seen_by_files_that_are_open_already(mount, store):
     store.inner.put("a/c/0", data(10))
     m.open("a/chunks/3").close()
     assert blocks(file.read_all()) == [10, 1, 7, 7]
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_an_array_that_is_deleted_has_no_fill_values(mount, tmp_path, sharded):
+    codecs = {"codecs": [sharding((SIDE // 2,))]} if sharded else {}
+    document = array_document((4 * SIDE,), (SIDE,), **codecs)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "zarr.json").write_bytes(group_document())
+    (tmp_path / "a/zarr.json").write_bytes(document)
+    m = mount(LocalStore(tmp_path), recheck=0)
+    with closing(m.open("a/array.bin")) as file:
+        assert blocks(file.read_all()) == [7, 7, 7, 7]
+        os.rename(tmp_path / "a", tmp_path / "moved")
+        m.loop.run(m.fs.drop_caches)
+        for name in ("a/array.bin", "a/array.npy", "a/chunks/1"):
+            with pytest.raises(ChunkError, match="the array was deleted from the source"):
+                m.read(name)
+        with pytest.raises(ChunkError, match="the array was deleted from the source"):
+            file.read_all()
+        os.rename(tmp_path / "moved", tmp_path / "a")
+        assert blocks(file.read_all()) == [7, 7, 7, 7]
 
 
 def test_not_looked_for_before_it_is_time(mount, store):

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from zarrfs.array.array import Array
+from zarrfs.array.described import Described, groups_above
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, join
 from zarrfs.errors import (
     EncodingChanged,
@@ -26,7 +27,6 @@ from zarrfs.format.metadata.documents import (
     V1_ATTRIBUTES,
     V2_ARRAY,
     V2_ATTRIBUTES,
-    V2_CONSOLIDATED,
     V3_NODE,
     load_json,
 )
@@ -41,7 +41,6 @@ _TRIES = 8
 _LOOK_S = 1.0
 _OWN = {3: V3_NODE, 2: V2_ARRAY, 1: V1_ARRAY}
 _ATTRIBUTES = {2: V2_ATTRIBUTES, 1: V1_ATTRIBUTES}
-_CONSOLIDATED = {3: V3_NODE, 2: V2_CONSOLIDATED}
 
 
 class ArrayState(NamedTuple):
@@ -161,19 +160,10 @@ class ArrayDocuments:
         raise StoreConflict(key, "other writers keep changing it")
 
     def _groups(self) -> Iterator[tuple[str, str]]:
-        return _groups_above(self.path, self.zarr_format)
+        return groups_above(self.path, self.zarr_format)
 
     def _get(self, key: str) -> Blob | None:
         return self._store.get(key, limit=LARGEST_DOCUMENT)
-
-
-def _groups_above(path: str, zarr_format: int) -> Iterator[tuple[str, str]]:
-    """Consolidated documents of groups above, and the array's path below each group."""
-    if (name := _CONSOLIDATED.get(zarr_format)) is None:
-        return
-    parts = path.split("/") if path else []
-    for depth in reversed(range(len(parts))):
-        yield join("/".join(parts[:depth]), name), "/".join(parts[depth:])
 
 
 class StoredEncoding:
@@ -188,8 +178,7 @@ class StoredEncoding:
         self._encoding = _encoding(array.metadata)
         self._documents: ArrayDocuments | None = None
         self._seen: Generation | None = None
-        # A consolidated document that leads readers to an array without one of its own.
-        self._leads: tuple[str, Generation] | None = None
+        self._described = Described(array.store, array.path, array.metadata.zarr_format)
         self._looked = -math.inf
         # By axis, where the array ends since another program has made it smaller.
         self._ends: tuple[float, ...] = (math.inf,) * len(array.metadata.shape)
@@ -213,26 +202,11 @@ class StoredEncoding:
                 self._compare(self._documents)
             self.changed = False
         except NodeNotFound:
-            self.changed = not self._described_above()
+            self.changed = not self._described.above()
             if self.changed:
                 key = join(self._array.path, _OWN[metadata.zarr_format])
                 raise EncodingChanged(key, "another program has deleted the array") from None
         self._looked = now
-
-    def _described_above(self) -> bool:
-        """Whether consolidated metadata of a group lead readers to the array."""
-        store = self._array.store
-        if self._leads is not None:
-            key, seen = self._leads
-            info = store.info(key)
-            if info is not None and info.generation == seen:
-                return True
-        for key, below in _groups_above(self._array.path, self._array.metadata.zarr_format):
-            blob = store.get(key, limit=LARGEST_DOCUMENT)
-            if blob is not None and shapes_below(bytes(blob.data), below, key):
-                self._leads = key, blob.info.generation
-                return True
-        return False
 
     def check_inside(self, stored: Index) -> None:
         """Raises EncodingChanged if a part of the object is not in the array any more."""

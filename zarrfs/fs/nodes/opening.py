@@ -142,7 +142,9 @@ class NodeOpener:
             layout = metadata.layout.resized((rows, *metadata.shape[1:]))
             metadata = metadata._replace(layout=layout)
         other = self._other_name(node.path)
-        source = self._caches.open(node.path, metadata, read_only=other is not None)
+        source = self._caches.open(
+            node.path, metadata, document=node.own_document, read_only=other is not None
+        )
         flat = FlatConfig(self._config.byteorder, self._config.order)
         region = None
         if self._config.region is not None:

@@ -260,7 +260,7 @@ class Tree:
         node = self._source.read(path)
         if node is None or (node.metadata is None and path == self._root):
             log.warning(
-                "%s was deleted from the source; the mount shows its last state", f"/{path}"
+                "%s was deleted from the source; the mount shows what it has in memory", f"/{path}"
             )
             return
         if isinstance(old, MountedArray) and old.rows is not None:
