@@ -112,6 +112,17 @@ def test_what_could_not_be_stored_may_still_be_read_by_the_store():
     assert dirty.begin_store().part((0,)).tolist() == [9, 2]
 
 
+def test_parts_that_come_while_it_is_stored_stay():
+    dirty = tile((2,), U2)
+    dirty.write_part((0,), bytes_of(1, 0), known(1, 0))
+    copy = dirty.begin_store()
+    dirty.write_part((1,), bytes_of(0, 2), known(0, 1))
+    assert stored_over(copy, np.array([0xAAAA, 0xBBBB], U2)).tolist() == [0xAA01, 0xBBBB]
+    assert not dirty.stored(copy)
+    assert list(dirty.parts) == [(1,)]
+    assert over(dirty, np.array([0xAA01, 0xBBBB], U2)).tolist() == [0xAA01, 0x02BB]
+
+
 @pytest.mark.parametrize("marked", [True, False], ids=["marks given", "no marks"])
 def test_gathered_elements_win_over_few_older_ones(marked):
     changes = few(2, 40)
