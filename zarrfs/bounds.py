@@ -43,8 +43,8 @@ _LONGEST_ENTRY = 255  # bytes of a name in a directory
 MOST_NAMES = 1 << 22
 """Names that a service lists for one directory. They may have 256 characters each on average."""
 
-MOST_LISTED_FILES = 1 << 20
-"""Files of references of one array in Parquet that are read to list its chunks."""
+MOST_GENERATED = 1 << 20
+"""References that the ``gen`` of a document makes; each takes about 10 µs."""
 
 DEEPEST = 128
 """Levels of objects and lists within each other in a document."""

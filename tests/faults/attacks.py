@@ -308,6 +308,15 @@ def referenced(place: Path, url: str, **templates: str) -> Attack:
     return lambda: open_store(f"reference::file://{path}", StoreConfig())
 
 
+def generating(place: Path, dimensions: object, **options: Any) -> Attack:
+    path = place / "references.json"
+    gen = {"key": "c/{{i}}", "url": "{{u}}", "offset": "{{i * 2}}", "length": "2",
+           "dimensions": dimensions}  # fmt: skip
+    document = {"version": 1, "templates": {"u": "file:///x"}, "refs": {}, "gen": [gen]}
+    path.write_text(json.dumps(document))
+    return lambda: open_store(f"reference::file://{path}", StoreConfig(**options))
+
+
 @attack
 def references_with_a_template_of_jinja(place: Path) -> Attack:
     path = place / "references.json"
@@ -388,6 +397,10 @@ ATTACKS |= {
     "references-with-a-width": lambda place: referenced(place, "{{u:>3000000000}}", u="file:///x"),
     "references-with-a-long-template": lambda place: referenced(
         place, "{{u}}" * 100_000, u="x" * 100_000
+    ),
+    "references-generated-without-end": lambda place: generating(place, {"i": {"stop": 10**12}}),
+    "references-generated-in-many-dimensions": lambda place: generating(
+        place, {name: {"stop": 1000} for name in "ijkl"}
     ),
     "parquet-of-many-rows": lambda place: parquet(place, {"offset": np.zeros(50_000_000)}),
 }

@@ -23,6 +23,7 @@ _URLS = ("https://user:pa%20ss@host:80/a.zarr?X-Sig=abcdef&b=1#c", "zip://a::s3:
 _REFERENCES = {
     "version": 1,
     "templates": {"u": "https://host/file", "v": "s3://bucket"},
+    "gen": [{"key": "a", "url": "{{u}}", "dimensions": {"i": {"stop": 5}}}],
     "refs": {"zarr.json": "{}", "c/0": ["{{u}}", 0, 10], "c/1": ["{{ v }}/x"], "c/2": "base64:AA"},
 }
 _DETAILS: dict[str, Any] = {

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from docs.format_support.samples import v2
-from zarrfs.errors import ChunkError, StoreError, StoreUnavailable, UsageError
+from zarrfs.errors import ChunkError, StoreError, StoreUnavailable
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.store.remote.references.document import ReferencesError, filled_in
 
 from . import netcdf
 from .data_types import FILLS
@@ -233,13 +234,41 @@ def test_references_to_a_v3_store(
     check_served(open_direct(f"reference::{references}"), spec, data)
 
 
-def test_generated_references_are_refused(tmp_path: Path) -> None:
-    """fsspec leaves them out, and their chunks would read as fill values."""
-    gen = {"key": "c/{{i}}", "url": "x", "dimensions": {"i": {"stop": 3}}}
-    references = tmp_path / "references.json"
-    references.write_text(json.dumps({"version": 1, "refs": {".zgroup": "{}"}, "gen": [gen]}))
-    with pytest.raises(UsageError, match="gen"):
-        open_store(str(references), StoreConfig())
+def test_generated_references_are_those_of_jinja(tmp_path: Path) -> None:
+    """fsspec makes them with ``simple_templates=False`` only, and else leaves them out."""
+    (tmp_path / "data").write_bytes(bytes(range(200)))
+    gens = [
+        {"key": "c/{{i}}.{{j}}", "url": "{{u}}/data", "offset": "{{(i * 3 + j) * 10 % 100}}",
+         "length": "{{ 4 // 2 }}", "dimensions": {"i": {"stop": 3}, "j": [0, 2]}},
+        {"key": "whole{{i - 1}}", "url": "{{ u }}/data", "dimensions": {"i": {"start": 1, "stop": 9,
+         "step": 4}}},
+    ]  # fmt: skip
+    document = {"version": 1, "templates": {"u": f"file://{tmp_path}"}, "refs": {}, "gen": gens}
+    expected = fsspec.filesystem(
+        "reference", fo=document, simple_templates=False, skip_instance_cache=True
+    ).references
+    assert len(expected) == 8
+    assert filled_in(document)["refs"] == expected
+    (tmp_path / "references.json").write_text(json.dumps(document))
+    store = open_store(f"reference::file://{tmp_path}/references.json", StoreConfig())
+    blob = store.get("c/1.2", limit=100)
+    assert blob is not None
+    assert bytes(blob.data) == bytes([50, 51])
+    store.close()
+
+
+@pytest.mark.parametrize("expression", [
+    "9 ** 9", "'x' * 9", "i.real", "i()", "[i]", "i if i else 1", "x", "u * 2",
+    "9223372036854775807 + 1", "1 // (i - i)", "True", "1.5", "-" * 100 + "1",
+    "(" * 90 + "1" + ")" * 90, "", "i" * 300, "\0",
+])  # fmt: skip
+def test_expressions_that_are_not_calculated(expression: str) -> None:
+    gen = {"key": "c{{" + expression + "}}", "url": "x", "dimensions": {"i": {"stop": 2}}}
+    if expression.startswith("("):
+        assert filled_in({"refs": {}, "gen": [gen]})["refs"].keys() == {"c1"}
+        return
+    with pytest.raises(ReferencesError):
+        filled_in({"templates": {"u": "x"}, "refs": {}, "gen": [gen]})
 
 
 @pytest.mark.parametrize(

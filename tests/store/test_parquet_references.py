@@ -277,25 +277,3 @@ def test_a_packed_form_that_is_none():
         except ValueError:
             continue
         assert all(one is None or len(one) <= 3 for one in found)
-
-
-@pytest.mark.parametrize("most", [3, 2])
-def test_files_that_are_read_to_list_chunks(references, opened, monkeypatch, most):
-    """Chunks of nine in files of four references."""
-    references.write(2, [references.place(12), None, None, None])
-    monkeypatch.setattr(bounds, "MOST_LISTED_FILES", most)
-    store = opened()
-    if most == 3:
-        assert set(store.list_dir("g/a")) == {
-            ".zarray",
-            "0.0",
-            "0.1",
-            "1.0",
-            "1.1",
-            "2.0",
-            "2.1",
-            "2.2",
-        }
-    else:
-        with pytest.raises(StoreError, match="3 files of references, too many to list"):
-            list(store.list_dir("g/a"))

@@ -15,6 +15,7 @@ from typing import Any
 import fsspec.core
 
 from zarrfs import bounds
+from zarrfs.store.remote.references.generated import generated
 from zarrfs.store.remote.references.parquet import ParquetReferences
 
 _NAME = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
@@ -56,12 +57,8 @@ def read_references(place: str, options: Mapping[str, Any]) -> dict[str, Any] | 
 
 def filled_in(document: dict[str, Any]) -> dict[str, Any]:
     """The same document without templates. Raises ReferencesError."""
-    if document.get("gen"):
-        raise ReferencesError(
-            "a document of references generates some of them (gen), which is not served: "
-            "each of them must be written out"
-        )
-    if not (templates := document.get("templates") or {}):
+    templates = document.get("templates") or {}
+    if not templates and not document.get("gen"):
         return document
     references = document.get("refs", {})
     if not isinstance(templates, dict) or not isinstance(references, dict):
@@ -91,7 +88,12 @@ def filled_in(document: dict[str, Any]) -> dict[str, Any]:
         else value
         for key, value in references.items()
     }
-    others = {key: value for key, value in document.items() if key != "templates"}
+    if gens := document.get("gen"):
+        try:
+            filled |= generated(gens, templates)
+        except ValueError as error:
+            raise ReferencesError(f"a document of references: {error}") from error
+    others = {key: value for key, value in document.items() if key not in ("templates", "gen")}
     return {**others, "refs": filled}
 
 

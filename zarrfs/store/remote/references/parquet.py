@@ -146,7 +146,7 @@ class ParquetReferences(Mapping[str, Reference]):
     def chunks_of(self, array: _Array) -> Iterator[str]:
         """The keys of all chunks that have a reference. Raises as ``[]`` does."""
         count = -(-math.prod(array.grid) // self._rows)
-        if count > bounds.MOST_LISTED_FILES:
+        if count > bounds.MOST_GENERATED:
             raise BadReply(f"has {count} files of references, too many to list")
         for number in range(count):
             record = self._record(below(array.name, f"refs.{number}.parq"))
