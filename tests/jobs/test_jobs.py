@@ -9,7 +9,7 @@ import pytest
 from tests.jobs.conftest import CHUNKS, Place
 from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError, StoreConflict, StoreFull
-from zarrfs.jobs import store_chunks
+from zarrfs.jobs import read_block, store_chunks
 from zarrfs.jobs.executor import suited
 from zarrfs.jobs.job import BadAnswer, Job
 from zarrfs.jobs.read_block import ReadBlock
@@ -188,13 +188,17 @@ def test_whole_shards_are_stored(place):
 
 
 def test_kinds_suit_arrays(place, monkeypatch):
-    """Objects that are larger are encoded by several threads at once."""
+    """Large chunks are read, and large objects encoded, by several threads at once."""
     processes = object()
     assert suited(ReadBlock, place.array, processes) is processes
     for kind in (ReadBlock, StoreChunks):
         assert suited(kind, place.array, None) is None
     layout = place.array.layout
     size = layout.spec(layout.stored.regular_shape).nbytes
+    chunk = layout.spec(layout.read.regular_shape).nbytes
+    for large, suits in ((chunk + 1, True), (chunk, place.array.light)):
+        monkeypatch.setattr(read_block, "_LARGE_CHUNK", large)
+        assert (suited(ReadBlock, place.array, processes) is processes) == suits
     for largest, suits in ((size, True), (size - 1, False)):
         monkeypatch.setattr(store_chunks, "_LARGEST_OBJECT", largest)
         assert (suited(StoreChunks, place.array, processes) is processes) == suits

@@ -17,9 +17,9 @@ from zarrfs.jobs import answers
 from zarrfs.jobs.job import BadAnswer, Packed, Passing
 from zarrfs.jobs.worker import Place, Worker
 
-# Bytes of a chunk from which on threads are mostly as fast as processes: they seldom wait for each
-# other, and their memory costs less.
-_LARGE_CHUNK = 1 << 20
+# Bytes of a chunk from which on threads are faster than processes: they seldom wait for each other,
+# and their memory costs less. docs/decisions/105 has the figures.
+_LARGE_CHUNK = 192 << 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)

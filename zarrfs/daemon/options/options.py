@@ -288,7 +288,7 @@ class MountOptions:
         None,
         "N",
         "by CPUs",
-        "Processes that decode scans of local sources with chunks below 1 MiB or fast codecs, and "
+        "Processes that decode scans of local sources in chunks below 192 KiB or fast codecs, and "
         "store small chunks; none with resize. With 0, threads do it.",
         values.count_or_none,
     )
