@@ -36,12 +36,14 @@ test-versions: $(READY) ## run quick tests with each Python, and with the newest
 test-tools: export PACKAGES = attr busybox cdo fio gdal-bin gfortran gnudatalanguage grads hdf5-tools \
 	default-jdk-headless default-jre imagej imagemagick libvips-tools libxdmf3 ffmpeg mrtrix3 netcdf-bin \
 	nifti-bin octave perl r-base-core r-cran-ncdf4 rsync sox teem-apps xvfb xxd
-test-tools: $(READY) ## install the programs that docs/tools.md names, Azurite and zarrita; test with them
+test-tools: $(READY) ## install the programs that docs/tools.md names, and libraries for Node; test with them
 	@.ci/packages.sh $(PACKAGES)
 	@.ci/fuse.sh
 	$(BIN)/pip install --quiet --require-hashes -r .ci/tools.lock
 	@.ci/npm.sh azurite 3.35.0
 	@.ci/npm.sh zarrita 0.7.5
+	@.ci/npm.sh jsfive 0.4.2
+	@.ci/npm.sh h5wasm 0.10.3
 	@.ci/bioformats.sh
 	$(PYTEST) tests/store/test_every_store.py tests/store/test_every_writable_store.py -k azure
 	$(PYTEST) tests/tools tests/docs/test_commands.py -k "tools or test_page" $(ARGS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a program or library for Node that tests need, under .venv: npm.sh NAME VERSION.
-# Azurite stands in for Azure's blob service; zarrita reads Zarr in JavaScript. Where npm is
-# missing, it says so, and those tests are skipped.
+# Azurite stands in for Azure's blob service; zarrita reads Zarr, and jsfive and h5wasm read HDF5,
+# in JavaScript. Where npm is missing, it says so, and those tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=$1 version=$2
