@@ -39,11 +39,11 @@ class ControlledStore(StoreWrapper):
         self._last = int(kill.read_text()) if kill.exists() else -1
 
     def get(self, key: str, *, limit: int) -> Blob | None:
-        self._read(key)
+        self._wait_to_read(key)
         return super().get(key, limit=limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        self._read(key)
+        self._wait_to_read(key)
         return super().get_ranges(key, ranges)
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
@@ -54,7 +54,7 @@ class ControlledStore(StoreWrapper):
         self._change(key)
         super().delete(key, expected=expected)
 
-    def _read(self, key: str) -> None:
+    def _wait_to_read(self, key: str) -> None:
         told = False
         while (prefix := _content(self._directory / "reads")) and key.startswith(prefix):
             if not told:
