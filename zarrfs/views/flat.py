@@ -299,7 +299,8 @@ class _Wait:
     """A read that waits for slabs.
 
     The read copies slab by slab, so that only one slab has to be in memory at a time. A chunk may
-    lie in several slabs: if another writer changes the array meanwhile, the read begins anew.
+    lie in several slabs: if the array changes meanwhile, the read begins anew, and after some tries
+    goes on chunk by chunk.
 
     An object and not a closure, which would refer to itself: the reply would then keep the memory
     of its slab until a garbage collection.
@@ -307,7 +308,7 @@ class _Wait:
 
     __slots__ = (
         "_answer",
-        "_check",
+        "_asked",
         "_foreign",
         "_held",
         "_keep",
@@ -329,8 +330,8 @@ class _Wait:
         self._position = offset
         self._tries = _TRIES
         self._foreign = 0
-        # The last check when the slab was asked for that the read waits for.
-        self._check: int | None = None
+        # The array's state and last check when the slab was asked for that the read waits for.
+        self._asked: tuple[tuple[int, ...], int] | None = None
         # The bytes copied so far; allocated when the first slab ends before the request does.
         self._held: memoryview | None = None
 
@@ -346,21 +347,23 @@ class _Wait:
         while (position := self._position) < stop:
             if position == self._offset:
                 self._foreign = freshness.foreign
+            now = stream.slabs.state, freshness.checks
             slab = stream.slabs.ready(position)
-            in_vain = slab is None and self._check not in (None, freshness.checks)
+            # While programs write, no slab may ever be that of the present state.
+            in_vain = slab is None and self._asked not in (None, now)
             if in_vain or self._foreign != freshness.foreign:
-                self._position, self._held, self._check = self._offset, None, None
+                self._position, self._held, self._asked = self._offset, None, None
                 self._tries -= 1
                 if self._tries < 0:
                     break
                 continue
             if slab is None:
-                self._check = freshness.checks
+                self._asked = now
                 if stream.slabs.fetch(position, self, keep=self._keep):
                     stream.waits_for(position)
                     return
                 break
-            self._check = None
+            self._asked = None
             data = stream.take(slab, position, stop)
             if len(data) == stop - self._offset:
                 self._answer(data)

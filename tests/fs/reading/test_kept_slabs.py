@@ -12,6 +12,8 @@ from tests.fs.write_store import WriteStore
 from zarrfs.cache.read import block_cache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError
+from zarrfs.fs.nodes.nodes import Local
+from zarrfs.views import flat as views_flat
 from zarrfs.views.slabs import slab_grid, slabs
 
 pytestmark = pytest.mark.timeout(60)
@@ -161,6 +163,30 @@ def test_a_writable_array_has_slabs_until_a_program_writes_to_it(opened, store, 
         planes(file, [60, 18])
     assert m.stats()["memory"]["chunks"] == 2 * A_SLAB
     assert stats.loads == 4 * A_SLAB
+    file.close()
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_a_read_does_not_wait_until_a_program_writes_no_more(opened, store, monkeypatch, scan):
+    """Each slab is of an earlier state when it is there, so the read goes on chunk by chunk."""
+    m = opened(WriteStore(store.objects))
+    flat = m.tree.nodes.peek("").view(Local.FLAT).view
+    fill, slabs_filled = slabs.Slabs._fill, []
+
+    def fill_while_others_write(of, slab, memory):
+        slabs_filled.append(slab.start)
+        # If the read waited for an end of the writes, this test would fail, and not hang.
+        if len(slabs_filled) < 50:
+            assert flat.write(60 * PLANE, EXPECTED[60 * PLANE :][:2]) is None
+        fill(of, slab, memory)
+
+    monkeypatch.setattr(slabs.Slabs, "_fill", fill_while_others_write)
+    if scan:
+        monkeypatch.setattr(views_flat, "_BELIEVED", 2)
+    file = m.open("array.bin")
+    start = 0 if scan else 20 * PLANE
+    assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
+    assert 0 < len(slabs_filled) < 20
     file.close()
 
 
