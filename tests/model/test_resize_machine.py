@@ -191,6 +191,22 @@ class ResizeMachine(RuleBasedStateMachine):
         self.files.write(handle, size, content)
         self.model.write(path, size, content)
 
+    @precondition(lambda self: set(FLAT) & set(self.opened.values()))
+    @rule(data=st.data(), row=st.integers(0, MOST_ROWS - 2), seed=st.integers(0, 2**16))
+    def write_on(self, data, row, seed) -> None:
+        """Several writes, each from the end of the one before, as a program writes a file."""
+        handle = data.draw(st.sampled_from([h for h, path in self.opened.items() if path in FLAT]))
+        path = self.opened[handle]
+        first = HEADER if path == "array.npy" else 0
+        offset = first + row * ROW
+        for length in data.draw(st.lists(st.sampled_from((2, 4, ROW)), min_size=2, max_size=4)):
+            if offset + length > first + MOST_ROWS * ROW:
+                break
+            content = np.random.default_rng(seed + offset).bytes(length)
+            self.files.write(handle, offset, content)
+            self.model.write(path, offset, content)
+            offset += length
+
     @precondition(lambda self: self.opened)
     @rule(data=st.data())
     def read(self, data) -> None:
