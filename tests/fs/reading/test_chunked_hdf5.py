@@ -9,6 +9,7 @@ import zarr
 
 from tests.cli.in_process import in_process
 from tests.fs.documents import array_document
+from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.images import noise
 from zarrfs.cache.read.cached_array import CachedArray
@@ -115,6 +116,21 @@ def test_a_plane_is_decoded_ahead(mount, tmp_path, monkeypatch):
     assert 58 <= len(begun) <= 64
     # The kernel has what the reader has been given.
     assert m.tree.cache.chunks <= 1
+
+
+def test_what_a_distant_store_has_sent_stays_in_memory(mount, tmp_path):
+    """The kernel drops its pages whenever the store is looked at, and then asks once more."""
+    data = noise((8, 1, 65536), "u1")
+    zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(1, 1, 65536), dtype="u1")[...] = (
+        data
+    )
+    store = FaultStore(LocalStore(tmp_path / "a"), near=False)
+    m = mount(store, views=VIEWS, recheck=0)
+    for _ in range(2):
+        with h5py.File(Reader(m), "r") as found:
+            for plane in range(8):
+                np.testing.assert_array_equal(_dataset(found)[plane], data[plane])
+    assert m.tree.stats.loads == 8
 
 
 def test_writing(tmp_path, opened):

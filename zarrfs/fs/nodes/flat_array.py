@@ -250,15 +250,22 @@ class FlatArray(MountedArray):
             body = RecordsView(body, form.records)
         return FramedView(form.header, body, form.trailer, form.marks, form.gap)
 
+    @property
+    def kernel_keeps(self) -> bool:
+        """Whether what was read stays with the kernel until the array changes.
+
+        A distant store is not asked for each object, so its pages are dropped at every check.
+        Chunks in memory are compared then, and need not be fetched again.
+        """
+        return self.writable is None and self.array.array.store.traits.near
+
     def _boxed(self, form: GroupForm) -> WritableView:
         read = self._layout.read
         places = [placed.place for placed in form.placed]
         writable = self.writable is not None
-        boxes = [
-            Boxes(self.array, read, place, kept=not writable)
-            for place in places
-            if isinstance(place, Tiling)
-        ]
+        kept = self.kernel_keeps
+        tilings = [place for place in places if isinstance(place, Tiling)]
+        boxes = [Boxes(self.array, read, tiling, kept=kept) for tiling in tilings]
         return GatheredView(form.header, boxes, form.size, writable=writable, marks=form.marks)
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:

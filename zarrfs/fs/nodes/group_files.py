@@ -60,7 +60,7 @@ class GroupFile(NamedTuple):
         sections: list[Section] = []
         for array, placed in zip(self.arrays, self.form.placed, strict=True):
             if isinstance(placed.place, Tiling):
-                kept = array.writable is None
+                kept = array.kernel_keeps
                 sections.append(Boxes(array.array, array.layout.read, placed.place, kept=kept))
             else:
                 sections.append(WholeFile.at(placed.place, array.view(Local.FLAT)))
