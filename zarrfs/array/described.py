@@ -53,9 +53,18 @@ class Described:
         """Whether the array is not in the store any more: then missing chunks say nothing."""
         if self._document is not None and time.monotonic() - self._looked >= self._look_after:
             with suppress(ZarrfsError):
-                self._deleted = self._store.info(self._document) is None and not self.above()
+                self._deleted = not self._is_there(self._document) and not self.above()
             self._looked = time.monotonic()
         return self._deleted
+
+    def _is_there(self, document: str) -> bool:
+        """Whether the document is in the store.
+
+        Some web servers send objects and answer 404 when only asked about them.
+        """
+        store = self._store
+        there = store.info(document) is not None
+        return there or store.get(document, limit=LARGEST_DOCUMENT) is not None
 
     def above(self) -> bool:
         """Whether consolidated metadata of a group lead readers to the array."""

@@ -10,6 +10,7 @@ from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
+from zarrfs.array import described
 from zarrfs.errors import ChunkError, EntryNotFound
 from zarrfs.store.local.local import LocalStore
 
@@ -87,6 +88,19 @@ def test_an_array_that_is_deleted_has_no_fill_values(mount, tmp_path, sharded):
             file.read_all()
         os.rename(tmp_path / "moved", tmp_path / "a")
         assert blocks(file.read_all()) == [7, 7, 7, 7]
+
+
+def test_an_array_is_there_if_the_store_sends_its_document(mount, tmp_path, monkeypatch):
+    """Some web servers answer GET, and to HEAD that there is no such object."""
+    monkeypatch.setattr(described, "_LOOK_S", 0.0)
+    monkeypatch.setattr(FaultStore, "info", lambda *_: None)
+    (tmp_path / "zarr.json").write_bytes(array_document((4 * SIDE,), (SIDE,)))
+    m = mount(FaultStore(LocalStore(tmp_path), near=False))
+    assert blocks(m.read("array.bin")) == [7, 7, 7, 7]
+    (tmp_path / "zarr.json").unlink()
+    m.loop.run(m.fs.drop_caches)
+    with pytest.raises(ChunkError, match="the array was deleted from the source"):
+        m.read("chunks/1")
 
 
 def test_not_looked_for_before_it_is_time(mount, store):
