@@ -184,7 +184,8 @@ def test_a_commit_that_is_cut_short_goes_on_later(tmp_path):
         assert kinds <= {"source.json", "before", ".zarrfs-tmp-0"}
 
 
-def test_changes_after_a_commit_that_was_cut_short_are_committed(tmp_path):
+@pytest.mark.parametrize("then", ["put", "delete"])
+def test_changes_after_a_commit_that_was_cut_short_are_committed(tmp_path, then):
     """Wherever it stopped: the store's object is the overlay's own, not another writer's."""
     for calls in range(18):
         inner = _store(tmp_path / f"s{calls}")
@@ -199,10 +200,14 @@ def test_changes_after_a_commit_that_was_cut_short_are_committed(tmp_path):
         with suppress(KeyboardInterrupt):
             cut.commit(100)
         for key in ("k/changed", "k/new", "k/removed"):
-            overlay.put(key, [b"newer"], expected=ANY)
+            if then == "put":
+                overlay.put(key, [b"newer"], expected=ANY)
+            else:
+                overlay.delete(key, expected=ANY)
         assert overlay.commit(100).kept == {}, calls
         for key in ("k/changed", "k/new", "k/removed"):
-            assert bytes(inner.get(key, limit=9).data) == b"newer"
+            found = inner.get(key, limit=9)
+            assert (found and bytes(found.data)) == (b"newer" if then == "put" else None)
         assert list(overlay.changes()) == []
 
 

@@ -175,7 +175,7 @@ class OverlayStore(StoreWrapper):
                 kept[key] = error.reason
         for key in self._keys(_REMOVED):
             try:
-                removed += self._commit_removal(key)
+                removed += self._commit_removal(key, limit)
             except StoreError as error:
                 kept[key] = error.reason
         return Committed(stored, removed, kept)
@@ -183,15 +183,8 @@ class OverlayStore(StoreWrapper):
     def _commit(self, key: str, limit: int) -> bool:
         if (found := self._upper.get(_CHANGED + key, limit=limit)) is None:
             return False
-        now = self._inner.info(key)
-        state = None if now is None else now.generation
-        content, before = _content(found.data), self._before(key)
-        if _state(state) not in before:
-            # An earlier commit may have been cut short behind its put.
-            there = self._inner.get(key, limit=limit)
-            if there is None or _content(there.data) not in {content, *before}:
-                raise StoreConflict(key, "was changed in the source, too")
-            state = there.info.generation
+        content = _content(found.data)
+        state = self._own_state(key, self._inner.info(key), limit, content)
         self._note(key, _state(state), content)
         state = self._inner.put(key, [found.data], expected=state).generation
         noted = self._note(key, _state(state))
@@ -204,18 +197,36 @@ class OverlayStore(StoreWrapper):
             self._upper.delete(_BEFORE + key, expected=noted)
         return True
 
-    def _commit_removal(self, key: str) -> bool:
+    def _commit_removal(self, key: str, limit: int) -> bool:
         if self._upper.info(_CHANGED + key) is not None:
             return False
         now = self._inner.info(key)
         if now is not None:
-            if _state(now.generation) not in self._before(key):
-                raise StoreConflict(key, "was changed in the source, too")
-            self._note(key, _state(now.generation), _state(None))
-            self._inner.delete(key, expected=now.generation)
+            state = self._own_state(key, now, limit)
+            self._note(key, _state(state), _state(None))
+            self._inner.delete(key, expected=state)
         self._upper.delete(_REMOVED + key, expected=ANY)
         self._upper.delete(_BEFORE + key, expected=ANY)
         return now is not None
+
+    def _own_state(
+        self, key: str, now: ObjectInfo | None, limit: int, *contents: str
+    ) -> Generation | None:
+        """The state of the store's object, which nobody else has changed.
+
+        now : as the store describes it.
+        contents : that it may have, too.
+
+        Raises StoreConflict.
+        """
+        state, before = None if now is None else now.generation, self._before(key)
+        if _state(state) in before:
+            return state
+        # An earlier commit may have been cut short behind its put.
+        there = self._inner.get(key, limit=limit)
+        if there is None or _content(there.data) not in {*contents, *before}:
+            raise StoreConflict(key, "was changed in the source, too")
+        return there.info.generation
 
     def _keys(self, kind: str, below: str = "") -> Iterator[str]:
         for name in list(self._upper.list_dir((kind + below).rstrip("/"))):
