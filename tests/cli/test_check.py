@@ -359,12 +359,24 @@ def test_leftovers_of_a_killed_writer(tree, check):
     assert check(tree)[0] == 0
 
 
+def test_links_without_a_target_are_told(tree, check):
+    """As git-annex has them before contents are fetched: who reads them gets an error, too."""
+    (tree / "plain/c/0/1").unlink()
+    (tree / "plain/c/0/1").symlink_to("../../../.git/annex/objects/a")
+    shutil.rmtree(tree / "plain/c/3")
+    (tree / "plain/c/3").symlink_to("../../.git/annex/objects/b")
+    status, document = check(tree)
+    assert status == 1
+    assert sorted(kinds(document)) == [("chunk", "plain/c/0/1"), ("orphan", "plain/c/3")]
+    assert any("link on its path has no target" in one["reason"] for one in document["problems"])
+
+
 def test_links_in_circles_come_to_an_end(tree, check):
     os.symlink("..", tree / "inner" / "up")
     os.symlink("..", tree / "inner" / "again")
     os.symlink(".", tree / "plain" / "c" / "0" / "self")
     status, document = check(tree)
-    # Such a link is not listed, as one that leads nowhere is not.
+    # Such a link is not listed.
     assert (status, kinds(document)) == (0, [])
 
 

@@ -213,9 +213,11 @@ class TestLinks:
             with pytest.raises(StoreError, match="-o follow_symlinks"):
                 opened.stat(name)
 
-    def test_broken_ones_are_not_there(self, data, opened):
+    def test_broken_ones_are_refused_with_the_reason(self, data, opened):
         (data / "broken").symlink_to("nowhere")
-        assert "broken" not in opened.ls()
+        assert "broken" in opened.ls()
+        with pytest.raises(StoreError, match="has no target"):
+            opened.stat("broken")
 
 
 class TestPermissions:

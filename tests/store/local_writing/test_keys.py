@@ -118,6 +118,10 @@ def test_links_within_the_store(store, linked, root):
     assert (root / "dangling").is_symlink()
     with pytest.raises(StoreError, match="no target"):
         store.put("dangling/x", [NEW], expected=None)
+    store.delete("dangling", expected=ANY)
+    assert store.get("dangling", limit=9) is None
+    store.delete("in", expected=ANY)
+    assert (root / "in").is_symlink()
 
 
 def test_links_out_of_the_store_are_followed_on_request(linked, tmp_path):

@@ -206,9 +206,9 @@ class LocalStore(Store):
     def list_dir(self, prefix: str) -> Iterator[str]:
         """See `Store.list_dir`; errors come with the first name.
 
-        A link is listed as its target. It is left out if the target is missing, or is a directory
-        above the link, because a walk would then never end. A link that leads out of the store is
-        listed as an object, so that reading it returns the error.
+        A link is listed as its target. It is left out if the target is a directory above the link,
+        because a walk would then never end. A link that leads out of the store, or has no target,
+        is listed as an object, so that reading it returns the error.
         """
         path = encode(prefix) if prefix else b"."
         fd = self._root.open(prefix, path, DIRECTORY)

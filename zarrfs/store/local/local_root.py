@@ -36,6 +36,10 @@ _LEADS_NOWHERE = "is missing: a symbolic link on its path has no target"
 _NOT_FOR_ALL = "may not be read by all who may enter its directory in the mount"
 
 
+class LeadsNowhere(StoreError):
+    """An object is not there because a symbolic link has no target."""
+
+
 class LocalRoot:
     """The open root directory.
 
@@ -107,7 +111,7 @@ class LocalRoot:
         except (FileNotFoundError, NotADirectoryError) as error:
             # A value that is not there reads as the fill value; one that is elsewhere must not.
             if leads_nowhere(self._fd, path):
-                raise StoreError(key, _LEADS_NOWHERE) from error
+                raise LeadsNowhere(key, _LEADS_NOWHERE) from error
             return None
         except LeavesRoot as error:
             raise StoreError(key, _LEADS_OUT) from error
@@ -145,14 +149,14 @@ class LocalRoot:
         return frozenset(found)
 
     def leads_to_directory(self, path: bytes, above: Container[tuple[int, int]]) -> bool | None:
-        """Whether a link leads to a directory; None if its target is missing or in ``above``.
+        """Whether a link leads to a directory; None if that is in ``above``, or the link is gone.
 
         above : `identities` of the directory that holds the link.
         """
         try:
             fd = self._opener(self._fd, path, INSPECT)
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            return False if leads_nowhere(self._fd, path) else None
         except (OSError, LeavesRoot):
             return False
         try:

@@ -30,7 +30,7 @@ from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put
 from zarrfs.store.local.file_locks import locked, try_lock
 from zarrfs.store.local.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
 from zarrfs.store.local.local_errors import crosses_devices
-from zarrfs.store.local.local_root import LocalRoot, encode, is_too_long, object_info
+from zarrfs.store.local.local_root import LeadsNowhere, LocalRoot, encode, is_too_long, object_info
 from zarrfs.store.local.scratch import Scratch, Temporary, is_reserved
 from zarrfs.store.local.writing.write_out import begin_to_write_out
 from zarrfs.store.write_parts import write_parts
@@ -139,11 +139,17 @@ class LocalWriter:
         place = _Place(key, path, name, directory)
         try:
             with locked(fd, key, _LOCK_TIMEOUT_S):
-                found, _ = self._look(place)
-                if found is not None:
+                try:
+                    found, _ = self._look(place)
+                    there = found is not None
+                except LeadsNowhere:
+                    if expected is not ANY:
+                        raise
+                    found, there = None, True  # the link is all that there is
+                if there:
                     _check(key, found, expected)
                     os.unlink(name, dir_fd=fd)
-            if found is not None or parent in self._unsynced:
+            if there or parent in self._unsynced:
                 directory.changed = True
                 self._sync(directory)
         except FileNotFoundError:
