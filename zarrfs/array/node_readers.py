@@ -90,8 +90,9 @@ class Node(NamedTuple):
 
     @property
     def own_document(self) -> str | None:
-        """The key of the document that makes it a node; None if only a group above has it."""
-        return None if self.mtime_ns is None else join(self.path, self.documents[0])
+        """The key of the document that makes it a node, though maybe only a group above has it."""
+        names = [name for name in self.documents if name != V2_ATTRIBUTES]
+        return join(self.path, names[0]) if names else None
 
 
 class NodeReader:

@@ -1,10 +1,12 @@
 """A source that others change while it is mounted."""
 
 import os
+import shutil
 from contextlib import closing
 
 import numpy as np
 import pytest
+import zarr
 
 from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
@@ -88,6 +90,27 @@ def test_an_array_that_is_deleted_has_no_fill_values(mount, tmp_path, sharded):
             file.read_all()
         os.rename(tmp_path / "moved", tmp_path / "a")
         assert blocks(file.read_all()) == [7, 7, 7, 7]
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("own", [False, True])
+def test_an_array_that_is_deleted_with_the_group_that_describes_it(
+    mount, tmp_path, zarr_format, own
+):
+    zarr.open_group(tmp_path / "top", mode="w", zarr_format=zarr_format)
+    group = zarr.open_group(tmp_path / "top/g", mode="w", zarr_format=zarr_format)
+    group.create_array("a", shape=(4 * SIDE,), chunks=(SIDE,), dtype="<i2", fill_value=7)
+    zarr.consolidate_metadata(tmp_path / "top/g", zarr_format=zarr_format)
+    if not own:
+        shutil.rmtree(tmp_path / "top/g/a")
+    m = mount(LocalStore(tmp_path / "top"), recheck=0)
+    with closing(m.open("g/a/array.bin")) as file:
+        assert blocks(file.read_all()) == [7, 7, 7, 7]
+        shutil.rmtree(tmp_path / "top/g")
+        m.loop.run(m.fs.drop_caches)
+        with pytest.raises(ChunkError, match="the array was deleted from the source"):
+            file.read_all()
 
 
 def test_an_array_is_there_if_the_store_sends_its_document(mount, tmp_path, monkeypatch):
