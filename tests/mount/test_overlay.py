@@ -211,6 +211,19 @@ def test_changes_after_a_commit_that_was_cut_short_are_committed(tmp_path, then)
         assert list(overlay.changes()) == []
 
 
+@pytest.mark.parametrize("note", [b"", b"[{}]", b"[[1]]", b"7", b"null", b"[" * 5000])
+def test_a_damaged_note_of_a_state_is_no_state(tmp_path, note):
+    """What the source has is compared with what the commit stores."""
+    inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")
+    inner.put("k", [b"old"], expected=ANY)
+    overlay = OverlayStore(inner, upper, "s")
+    overlay.put("k", [b"new"], expected=ANY)
+    upper.put("before/k", [note], expected=ANY)
+    assert list(overlay.commit(100).kept) == ["k"]
+    inner.put("k", [b"new"], expected=ANY)
+    assert overlay.commit(100).kept == {}
+
+
 class _Meanwhile(StoreWrapper):
     """Calls a function after the first deletion of an object."""
 

@@ -255,8 +255,10 @@ class OverlayStore(StoreWrapper):
         try:
             states = "" if found is None else json.loads(bytes(found.data))
         except (ValueError, RecursionError):
-            return ()  # damaged: the contents decide
-        return states if isinstance(states, list) else [states]
+            states = None
+        states = states if isinstance(states, list) else [states]
+        # Where a note is damaged, the contents decide.
+        return [state for state in states if isinstance(state, str)]
 
     def _is_document(self, key: str) -> bool:
         return key.rpartition("/")[2] in self._documents
