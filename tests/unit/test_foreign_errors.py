@@ -75,10 +75,10 @@ def test_told_in_words(error, said):
 def test_a_missing_file_of_credentials_is_no_missing_object():
     """As botocore raises it where a web identity's token or a ``credential_process`` is gone."""
     path = "bucket/a/b"
-    for name in ("/run/token", b"/run/token"):
+    for name, shown in (("/run/token", "/run/token"), (b"/run/token", "/run/token"), (7, "7")):
         made = converted("a/b", path, FileNotFoundError(2, "No such file", name), redact=str)
         assert made is not None
-        assert "/run/token: No such file" in str(made)
+        assert f"{shown}: No such file" in str(made)
     for name in ("/srv/bucket/a/b", "bucket/a/b/", None):
         assert (
             converted("a/b", path, FileNotFoundError(2, "No such file", name), redact=str) is None

@@ -101,9 +101,11 @@ def converted(
     reason = redact(worded(error))
     code, status = s3_code(error), getattr(error, "status", None)
     if isinstance(error, _MISSING):
-        if (name := getattr(error, "filename", None)) is not None and not _names(name, path):
-            # Such as one of credentials: that says nothing about the object.
-            return StoreError(key, f"{redact(os.fsdecode(name))}: {reason}")
+        name = getattr(error, "filename", None)
+        name = os.fsdecode(name) if isinstance(name, bytes) else name
+        if name is not None and not _names(str(name), path):
+            # Such as one of credentials, or a descriptor: that says nothing about the object.
+            return StoreError(key, f"{redact(str(name))}: {reason}")
         # A missing bucket is not a missing chunk, which would read as fill values.
         return StoreError(key, reason) if code in SERVICE_GONE else None
     if isinstance(error, KeyError):
@@ -124,9 +126,9 @@ def converted(
     return _by_type(key, error, reason)
 
 
-def _names(filename: str | bytes, path: str) -> bool:
+def _names(filename: str, path: str) -> bool:
     """Whether one ends with the other: paths may be relative, and URLs contain paths."""
-    one, other = (f"/{each.strip('/')}" for each in (os.fsdecode(filename), path))
+    one, other = (f"/{each.strip('/')}" for each in (filename, path))
     return one.endswith(other) or other.endswith(one)
 
 
