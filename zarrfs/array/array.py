@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
+from zarrfs.array.chunk_memory import ChunkMemory
 from zarrfs.array.part_reader import PartReader
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.array.shards.shard_reader import OldShard, ShardReader, shard_cost
-from zarrfs.array.stored_chunks import ChunkDecoder, ChunkMemory, ChunkResult, StoredChunks
+from zarrfs.array.stored_chunks import ChunkDecoder, ChunkResult, StoredChunks
 from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_parts import chunk_parts
