@@ -110,6 +110,9 @@ def rows_of_v3() -> Rows:
         ),
         "an unknown member without": _deviant(v3(novelty={"a": 1}), v3()),
         "gzip of several members": [Sample(3, v3(codecs=[LITTLE, _GZIP]), None, _two_members)],
+        "gzip with zeros behind it": [
+            Sample(3, v3(codecs=[LITTLE, _GZIP]), None, lambda chunk: chunk + bytes(8))
+        ],
         "zstd of several frames": [Sample(3, v3(codecs=[LITTLE, _ZSTD]), None, _two_frames)],
         "gzip with other bytes behind it": [
             Sample(3, v3(codecs=[LITTLE, _GZIP]), None, lambda chunk: chunk + b"junk")
@@ -148,4 +151,7 @@ def rows_of_v2() -> Rows:
             v2(compressor={**zstd, "checksum": False}), v2(compressor=zstd)
         ),
         "a checksum as compressor": _deviant(v2(compressor=fletcher), v2(filters=[fletcher])),
+        "zlib with other bytes behind it": [
+            Sample(2, v2(compressor=_ZLIB), None, lambda chunk: chunk + bytes(8))
+        ],
     }

@@ -6,6 +6,7 @@ import lzma
 import tracemalloc
 import zlib
 
+import numcodecs
 import numpy as np
 import pytest
 import zstandard
@@ -112,8 +113,28 @@ class TestDeflate:
                 assert decoded == TEXT[:300]
                 assert 4 <= place < 10
 
+    def test_zeros_behind_members_as_numcodecs_reads_them(self, codec, encode):
+        first, rest = encode(TEXT[:100]), encode(TEXT[100:])
+        for data in (
+            encode(TEXT) + bytes(1), encode(TEXT) + bytes(70_000),
+            first + bytes(3) + rest, first + rest + bytes(512),
+        ):  # fmt: skip
+            for bound in codec.bind(EXACT), codec.bind(ROOMY):
+                if codec is ZLIB:
+                    with pytest.raises(DecodeError):
+                        bound.decode(data, None)
+                else:
+                    assert numcodecs.GZip().decode(data) == TEXT
+                    assert bytes(bound.decode(data, None)) == TEXT
+
     def test_what_follows(self, codec, encode):
-        for junk in b"\0", b"junk", encode(TEXT)[:20], encode(TEXT):
+        for junk in (
+            b"\0junk",
+            b"\0\0" + encode(TEXT)[:20],
+            b"junk",
+            encode(TEXT)[:20],
+            encode(TEXT),
+        ):
             with pytest.raises(DecodeError):
                 codec.bind(EXACT).decode(encode(TEXT) + junk, memoryview(bytearray(len(TEXT))))
 

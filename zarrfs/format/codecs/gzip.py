@@ -62,7 +62,8 @@ class BoundDeflate(BoundCompressor):
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         """Decode all members of a stream.
 
-        Raises DecodeError for a bad or truncated member, for bytes that are no member, and for
+        Zeros may follow a member of gzip, as from tape; Python's `gzip` skips them, too. Raises
+        DecodeError for a bad or truncated member, for other bytes that are no member, and for
         another size than the expected one.
         """
         if self.decoded.exact and (library := libdeflate()) is not None:
@@ -71,8 +72,9 @@ class BoundDeflate(BoundCompressor):
                 out = np.empty(self.decoded.maximum, np.uint8).data
             if library.fills(self.form, data, out):
                 return out
-        # Several members, or an error in the only one.
-        return decode_members(data, self.decoded, lambda: _Member(_WBITS[self.form]), out=out)
+        # Several members, padding, or an error in the only one.
+        padded = self.form == "gzip"
+        return decode_members(data, self.decoded, lambda: _Member(_WBITS[self.form]), padded, out)
 
     def encode(self, data: Buffer) -> Buffer:
         return _COMPRESS[self.form](data, _DEFAULT_LEVEL if self.level < 0 else self.level)

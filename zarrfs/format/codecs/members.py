@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from zarrfs.format.codec import Buffer, SizeBound
 _FIRST, _LARGEST = 1 << 10, 1 << 20
 # Bytes that a decompressor returns at most at once.
 _PART = 1 << 20
+_ZEROS = re.compile(rb"\0+")
 
 
 class Decompressor(Protocol):
@@ -34,12 +36,12 @@ def decode_members(
     data: Buffer,
     decoded: SizeBound,
     new_member: Callable[[], Decompressor],
-    padding: bytes = b"",
+    padded: bool = False,
     out: memoryview | None = None,
 ) -> Buffer:
     """Decode all members of ``data``, in time proportional to its length and to the output.
 
-    padding : a byte that may follow the last member, any number of times.
+    padded : whether zeros may follow a member, in any number.
     out : memory that is used if the size is exact; None: the result has memory of its own.
 
     Raises DecodeError for a member that is cut short, for more bytes than ``decoded`` allows
@@ -53,8 +55,8 @@ def decode_members(
         if (members := members + 1) > most:
             raise DecodeError(f"has more than {most} members")
         at = _decode_member(new_member(), view, at, output)
-        if padding and view[at : at + 1] == padding and not bytes(view[at:]).strip(padding):
-            break
+        if padded and (zeros := _ZEROS.match(view, at)) is not None:
+            at = zeros.end()
     return output.end()
 
 

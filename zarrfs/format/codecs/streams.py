@@ -27,7 +27,9 @@ class Bz2Codec:
     level: int = 1
 
     def bind(self, decoded: SizeBound) -> BoundStream:
-        return BoundStream(decoded, bz2.BZ2Decompressor, self._encode, b"", has_checksum=True)
+        return BoundStream(
+            decoded, bz2.BZ2Decompressor, self._encode, padded=False, has_checksum=True
+        )
 
     def _encode(self, data: Buffer) -> bytes:
         return bz2.compress(data, self.level)
@@ -43,12 +45,10 @@ class LzmaCodec:
     filters: tuple[tuple[tuple[str, Any], ...], ...] | None
 
     def bind(self, decoded: SizeBound) -> BoundStream:
-        # Zeros may follow a stream of the xz format; no bytes may follow other formats.
-        padding = b"\0" if self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ) else b""
-        # Other formats have no checksum, and an xz stream may be written without one.
-        checked = self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ)
-        has_checksum = checked and self.check != lzma.CHECK_NONE
-        return BoundStream(decoded, self._decompressor, self._encode, padding, has_checksum)
+        # Other formats have neither padding nor a checksum, which an xz stream may lack, too.
+        xz = self.format in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ)
+        has_checksum = xz and self.check != lzma.CHECK_NONE
+        return BoundStream(decoded, self._decompressor, self._encode, xz, has_checksum)
 
     def _filters(self) -> list[dict[str, Any]] | None:
         return None if self.filters is None else [dict(pairs) for pairs in self.filters]
@@ -88,7 +88,7 @@ class BoundStream(BoundCompressor):
     decoded: SizeBound
     decompressor: Callable[[], Decompressor]
     compress: Callable[[Buffer], bytes]
-    padding: bytes
+    padded: bool
     has_checksum: bool
 
     @property
@@ -97,7 +97,7 @@ class BoundStream(BoundCompressor):
 
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         try:
-            return decode_members(data, self.decoded, self.decompressor, self.padding, out)
+            return decode_members(data, self.decoded, self.decompressor, self.padded, out)
         except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
             raise DecodeError(reason_of(error)) from error
 
