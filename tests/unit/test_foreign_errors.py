@@ -72,14 +72,23 @@ def test_told_in_words(error, said):
         assert name not in made.reason
 
 
+OTHERS = ("/run/token", b"/run/token", 7, "bucket/a/c", "bucket/a", "bucket/a/b%20", "", "?x")
+SAME = (
+    "bucket/a/b", "/srv/bucket/a/b", b"bucket/a/b", "bucket/a/b/", "a/b", "bucket//a/b", None,
+    "https://example.org/bucket/%61/b?versionId=3", r"\\host\bucket\a\b",
+)  # fmt: skip
+
+
 def test_a_missing_file_of_credentials_is_no_missing_object():
     """As botocore raises it where a web identity's token or a ``credential_process`` is gone."""
     path = "bucket/a/b"
-    for name, shown in (("/run/token", "/run/token"), (b"/run/token", "/run/token"), (7, "7")):
+    for name in OTHERS:
+        shown = name.decode() if isinstance(name, bytes) else name
         made = converted("a/b", path, FileNotFoundError(2, "No such file", name), redact=str)
         assert made is not None
         assert f"{shown}: No such file" in str(made)
-    for name in ("/srv/bucket/a/b", "bucket/a/b/", None):
-        assert (
-            converted("a/b", path, FileNotFoundError(2, "No such file", name), redact=str) is None
-        )
+    for name in SAME:
+        error = FileNotFoundError(2, "No such file", name)
+        assert converted("a/b", path, error, redact=str) is None
+    error = FileNotFoundError(2, "No such file", "https://example.org/b/a%20b%25")
+    assert converted("a b%", "b/a b%", error, redact=str) is None

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from urllib.parse import unquote
 
 from zarrfs.errors import (
     StoreAccessDenied,
@@ -50,6 +51,7 @@ _NETWORK_PACKAGES = frozenset({"aiohttp", "botocore", "aiobotocore", "urllib3", 
 _PASSING_NAMES = ("Connection", "Connect", "Timeout", "Payload", "Disconnected", "Streaming")
 _CREDENTIALS = ("NoCredentials", "PartialCredentials", "TokenRetrieval", "Unauthorized")
 _LASTING_NAMES = ("Certificate", "SSL", "InvalidURL")
+_QUERY = re.compile(r"\?[^/]*$")
 _OBJECT = re.compile(r":? <[^<>]*>")
 _NO_REASON = "the service or its client gave no reason"
 
@@ -128,8 +130,14 @@ def converted(
 
 def _names(filename: str, path: str) -> bool:
     """Whether one ends with the other: paths may be relative, and URLs contain paths."""
-    one, other = (f"/{each.strip('/')}" for each in (filename, path))
+    one, other = _plain(filename), _plain(path)
     return one.endswith(other) or other.endswith(one)
+
+
+def _plain(name: str) -> str:
+    """A path without what clients add to it: escapes, a version, slashes of another kind."""
+    parts = unquote(_QUERY.sub("", name)).replace("\\", "/").split("/")
+    return "/" + "/".join(filter(None, parts))
 
 
 def worded(error: BaseException) -> str:
