@@ -156,6 +156,25 @@ def test_zeros_of_a_single_array_are_not_missing_in_zarr_2(tmp_path):
         assert json.loads(document.read_text())["fill_value"] is None
 
 
+@pytest.mark.filterwarnings("ignore:.*(consolidated|NaN)")
+@pytest.mark.parametrize(("zarr_format", "other"), [(2, 3), (3, 2)])
+def test_xarray_reads_of_a_copy_of_a_scalar_what_it_reads_of_its_source(
+    zarr_format, other, tmp_path
+):
+    """Such as a grid mapping, of which Zarr 2 says that it has no axes."""
+    zeros = {"_FillValue": np.float32(0)} if zarr_format == 2 else {}
+    source = xarray.Dataset({"s": ((), np.float32(0)), "crs": ((), 0, {"epsg": 4326})})
+    source.to_zarr(
+        tmp_path / "a", zarr_format=zarr_format, consolidated=False, encoding={"s": zeros}
+    )
+    zarrfs.copy(tmp_path / "a", tmp_path / "b", zarr_format=other)
+    found, expected = (
+        xarray.open_zarr(tmp_path / name, consolidated=False).load() for name in "ba"
+    )
+    xarray.testing.assert_identical(found, expected)
+    assert bool(np.isnan(found["s"])) == (zarr_format == 2)
+
+
 def test_fill_values_are_not_stored(tmp_path):
     values = np.zeros((64, 64), "u1")
     values[3, 3] = 1

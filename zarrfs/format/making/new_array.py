@@ -87,18 +87,18 @@ def fill_of(array: NewArray, data_type: DataType) -> tuple[Any, bytes]:
 def attributes_of(array: NewArray, rank: int) -> dict[str, Any]:
     """User attributes, including the units of the axes."""
     attributes = dict(array.attributes)
-    if (units := per_axis("dimension units", array.dimension_units, rank)) is not None:
+    if units := per_axis("dimension units", array.dimension_units, rank):
         attributes[DIMENSION_UNITS] = units
     return attributes
 
 
 def per_axis(what: str, values: Sequence[Any] | None, rank: int) -> list[Any] | None:
-    """One value for each axis; None without values. Raises ValueError for a wrong number."""
+    """One value for each axis; None if no axis has one. Raises ValueError for a wrong number."""
     if values is None:
         return None
     if len(values) != rank:
         raise ValueError(f"{len(values)} {what} for {rank} axes")
-    return list(values) if any(value is not None for value in values) else None
+    return None if values and all(value is None for value in values) else list(values)
 
 
 def check_order(order: Sequence[int], rank: int) -> None:

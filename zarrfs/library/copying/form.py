@@ -22,7 +22,7 @@ from zarrfs.format.registry import find_codec, parse_data_type
 from zarrfs.format.text_forms import read_fill
 from zarrfs.library.copying.casting import cast
 
-_DIMENSIONS = "_ARRAY_DIMENSIONS"
+DIMENSIONS = "_ARRAY_DIMENSIONS"
 _BLOSC_SHUFFLES = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
 _SAME_IN_BOTH = ("zstd", "gzip", "crc32c", "vlen-utf8", "vlen-bytes")
 
@@ -93,12 +93,14 @@ def new_form(
     base = _in_version(base, version, rank)
     base = _in_chunks(base, form, rank)
     names: Any = metadata.dimension_names or None
+    if not rank and DIMENSIONS in metadata.attributes:
+        names = ()
     return replace(
         base,
         shape=shape,
         dimension_names=names,
         dimension_units=None,
-        attributes={k: v for k, v in attributes.items() if k != _DIMENSIONS or not names},
+        attributes={k: v for k, v in attributes.items() if k != DIMENSIONS or names is None},
         usual=base.usual or base.codecs is None,
     )
 

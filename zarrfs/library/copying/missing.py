@@ -18,7 +18,7 @@ from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.registry import parse_data_type
 from zarrfs.format.text_forms import read_fill
-from zarrfs.views.facts.missing import typed
+from zarrfs.views.facts.missing import of_xarray, typed
 
 _NAME = "_FillValue"
 
@@ -29,7 +29,7 @@ def with_missing(
     """An array and its attributes that mask the same elements as the source does."""
     data_type = parse_data_type(array.data_type)
     kind = data_type.dtype.kind
-    if not source.dimension_names or kind not in "fiu":
+    if not of_xarray(source) or kind not in "fiu":
         return array, attributes
     given = attributes.get(_NAME)
     if array.zarr_format == 3 and kind == "f" and isinstance(given, int | float):

@@ -16,7 +16,7 @@ from zarrfs.format.metadata.documents import V2_ATTRIBUTES, V2_CONSOLIDATED, V2_
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.library.copying.form import CopyForm, new_form
+from zarrfs.library.copying.form import DIMENSIONS, CopyForm, new_form
 from zarrfs.library.copying.missing import with_missing
 from zarrfs.library.copying.ome import axis_names, in_version
 from zarrfs.views.elements.region import Region, parse_region
@@ -100,6 +100,9 @@ class PlannedNodes:
         wants = self._form.zarr_format == 3 and not metadata.dimension_names
         if wants and len(names) == len(metadata.shape):
             metadata = metadata._replace(dimension_names=tuple(names))
+        if below and not metadata.shape and metadata.zarr_format == 3:
+            # As xarray says it in Zarr 2. Otherwise, it would not open the group of the copy.
+            metadata = metadata._replace(attributes={**metadata.attributes, DIMENSIONS: []})
         try:
             array = new_form(metadata, attributes, self._form, part.shape)
             kept = array.attributes

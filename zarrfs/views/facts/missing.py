@@ -36,10 +36,9 @@ def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
     """The elements without a value, as xarray finds them.
 
     The attribute ``_FillValue`` says it. Without one, the fill value of Zarr v1 and v2 does, if the
-    axes have names, or xarray says that there are no axes: it opens no others, and OME-Zarr and
-    AnnData mean numbers by them. The fill
-    value of Zarr v3 does not: it is only the value of chunks that are not stored. The attribute
-    ``missing_value`` names further ones.
+    array is one `of_xarray`: OME-Zarr and AnnData mean numbers by them. The fill value of Zarr v3
+    does not: it is only the value of chunks that are not stored. The attribute ``missing_value``
+    names further ones.
     """
     if not is_real(metadata):
         return ()
@@ -47,7 +46,7 @@ def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
     found: list[Number] = []
     if "_FillValue" in attributes:
         found += _values(attributes["_FillValue"], metadata)
-    elif metadata.zarr_format in (1, 2) and metadata.has_fill and _of_xarray(metadata):
+    elif metadata.zarr_format in (1, 2) and metadata.has_fill and of_xarray(metadata):
         fill = np.frombuffer(metadata.layout.fill, metadata.layout.data_type.dtype)
         found += as_meant(fill, metadata).tolist() if len(fill) == 1 else []
     if "missing_value" in attributes:
@@ -56,7 +55,8 @@ def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
     return tuple({repr(value): value for value in found}.values())
 
 
-def _of_xarray(metadata: ArrayMetadata) -> bool:
+def of_xarray(metadata: ArrayMetadata) -> bool:
+    """Whether xarray opens the array: its axes have names, or an attribute says it has no axes."""
     return bool(metadata.dimension_names) or "_ARRAY_DIMENSIONS" in metadata.attributes
 
 
