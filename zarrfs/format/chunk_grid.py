@@ -205,9 +205,13 @@ class ChunkGrid:
         )
 
     def chunks_in(self, origin: Index, shape: Shape) -> Iterator[Index]:
-        """The chunks that hold elements of a box, which has some along each axis."""
+        """The chunks that hold elements of a box, some of which lie in the array."""
+        return product(*self.ranges_in(origin, shape))
+
+    def ranges_in(self, origin: Index, shape: Shape) -> list[range]:
+        """As `chunks_in`, the chunks along each axis."""
         box = zip(self.axes, origin, shape, strict=True)
-        return product(*(range(a.chunk_of(o), a.chunk_of(o + n - 1) + 1) for a, o, n in box))
+        return [range(a.chunk_of(o), a.chunk_of(min(o + n, a.extent) - 1) + 1) for a, o, n in box]
 
     def origin(self, index: Index) -> Index:
         """Array index of a chunk's first element."""

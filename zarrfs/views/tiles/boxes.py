@@ -90,12 +90,8 @@ class Boxes:
 
     def _chunks(self, number: int) -> Iterable[Index]:
         """The chunks of a box; none if they are too many to ask for on the event loop."""
-        origin, shape, axes = self._tiling.origin(number), self._tiling.shape, self._grid.axes
-        runs = [
-            range(axis.chunk_of(low), axis.chunk_of(min(low + length, axis.extent) - 1) + 1)
-            for axis, low, length in zip(axes, origin, shape, strict=True)
-        ]
-        return product(*runs) if math.prod(map(len, runs)) <= _MOST_CHUNKS else ()
+        ranges = self._grid.ranges_in(self._tiling.origin(number), self._tiling.shape)
+        return product(*ranges) if math.prod(map(len, ranges)) <= _MOST_CHUNKS else ()
 
     def close(self) -> None:
         self._views.clear()
