@@ -49,6 +49,7 @@ def presentation() -> Presentation:
         os.O_CREAT,
         os.O_WRONLY | os.O_SYNC,
         os.O_RDWR | os.O_DSYNC,
+        os.O_RDWR | os.O_DIRECT,
     ],
 )
 async def test_opens_that_would_change_something(presentation, flags):
@@ -57,18 +58,17 @@ async def test_opens_that_would_change_something(presentation, flags):
     class Recording:
         read = None
 
-        async def open_file(
-            self, inode: int, *, read: bool, write: bool, truncate: bool, append: bool, sync: bool
-        ):
-            asked.append((read, write, truncate, append, sync))
+        async def open_file(self, inode: int, **how: bool):
+            asked.append(how)
             raise errors.ReadOnly("")
 
     operations = Operations(Recording(), presentation)
     with pytest.raises(pyfuse3.FUSEError) as caught:
         await operations.open(2, flags, None)
     reads = flags & os.O_ACCMODE != os.O_WRONLY
-    synchronous = bool(flags & os.O_DSYNC)
-    assert asked == [(reads, True, flags == os.O_TRUNC, flags == os.O_APPEND, synchronous)]
+    how = {"truncate": flags == os.O_TRUNC, "append": flags == os.O_APPEND}
+    how |= {"sync": bool(flags & os.O_DSYNC), "paged": not flags & os.O_DIRECT}
+    assert asked == [{"read": reads, "write": True} | how]
     assert caught.value.errno == errno.EROFS
 
 

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import mmap
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import psutil
 import pytest
@@ -94,6 +96,23 @@ def test_exact(mount, source, tmp_path):
         assert os.pread(descriptor, 100, len(data) + 12345) == b""
     finally:
         os.close(descriptor)
+
+
+def test_chunks_that_the_kernel_does_not_keep_stay_in_memory(mount_daemon, tmp_path):
+    """It keeps nothing of what a program reads past its pages."""
+    data = np.random.default_rng(0).integers(0, 99, (4, 65536), np.uint8)
+    zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(1, 65536), dtype="u1")[...] = data
+    mount = mount_daemon(tmp_path / "a", "views=chunked.h5").path
+    with h5py.File(mount / "array.chunked.h5") as file:
+        (found,) = (dataset for dataset in file.values() if dataset.chunks)
+        places = [found.id.get_chunk_info(i).byte_offset for i in range(4)]
+    descriptor = os.open(mount / "array.chunked.h5", os.O_RDONLY | os.O_DIRECT)
+    with mmap.mmap(-1, data.shape[1]) as buffer:
+        for row, place in 2 * list(zip(data, places, strict=True)):
+            assert os.preadv(descriptor, [buffer], place) == len(row)
+            assert buffer[:] == row.tobytes()
+    os.close(descriptor)
+    assert json.loads((mount / ".zarrfs/stats.json").read_bytes())["cache"]["loads"] == 4
 
 
 def test_mapped(mount, source, tmp_path):

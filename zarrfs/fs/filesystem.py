@@ -287,6 +287,7 @@ class FileSystem:
         truncate: bool = False,
         append: bool = False,
         sync: bool = False,
+        paged: bool = True,
     ) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
@@ -306,7 +307,7 @@ class FileSystem:
             await self._pages.kernel.settled((inode,))
             await self._files.truncate(place, 0)
         return await self._files.open(
-            place, read=read, write=write, truncate=truncate, append=append, sync=sync
+            place, read=read, write=write, truncate=truncate, append=append, sync=sync, paged=paged
         )
 
     async def _content(self, place: Place) -> WritableView:

@@ -133,6 +133,7 @@ class Operations(pyfuse3.Operations):
                 truncate=bool(flags & os.O_TRUNC),
                 append=bool(flags & os.O_APPEND),
                 sync=bool(flags & os.O_DSYNC),
+                paged=not flags & os.O_DIRECT,
             )
             return pyfuse3.FileInfo(
                 fh=opened.handle, direct_io=opened.direct, keep_cache=opened.keep_cache

@@ -95,6 +95,7 @@ class OpenFiles:
         truncate: bool,
         append: bool = False,
         sync: bool = False,
+        paged: bool = True,
     ) -> OpenFile:
         """Open a file. Truncating changes nothing: files have a fixed size, like devices.
 
@@ -104,10 +105,13 @@ class OpenFiles:
             each write to it goes where the end is.
         sync : whether each write is to be stored when it returns. The kernel asks for that itself
             after a write through its pages, but not after one past them.
+        paged : whether it is read through the kernel's pages, which keep what was read.
 
         Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
         """
         view, arrays, version = await self._contents.open(place, truncate=truncate)
+        if isinstance(view, GatheredView):
+            view.kept &= paged
         append = append and write and place.local in FLAT_FILES and growing(place) is not None
         of_arrays = [self._pages_of(place, array) for array in arrays]
         pages = tuple(each for each in of_arrays if each is not None)
@@ -200,8 +204,7 @@ class OpenFiles:
             opened.unused = None
 
     async def _wait_for(self, view: View, offset: int, size: int) -> Data:
-        ask = partial(view.read, offset, size)
-        data: Data | ChunkError = await self._answers.wait(ask)
+        data: Data | ChunkError = await self._answers.wait(partial(view.read, offset, size))
         if isinstance(data, ChunkError):
             raise data
         return data

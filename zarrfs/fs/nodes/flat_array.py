@@ -262,11 +262,15 @@ class FlatArray(MountedArray):
     def _boxed(self, form: GroupForm) -> WritableView:
         read = self._layout.read
         places = [placed.place for placed in form.placed]
-        writable = self.writable is not None
-        kept = self.kernel_keeps
-        tilings = [place for place in places if isinstance(place, Tiling)]
-        boxes = [Boxes(self.array, read, tiling, kept=kept) for tiling in tilings]
-        return GatheredView(form.header, boxes, form.size, writable=writable, marks=form.marks)
+        boxes = [Boxes(self.array, read, place) for place in places if isinstance(place, Tiling)]
+        return GatheredView(
+            form.header,
+            boxes,
+            form.size,
+            writable=self.writable is not None,
+            marks=form.marks,
+            kept=self.kernel_keeps,
+        )
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
         """The elements in the order of the mount, in either byte order."""

@@ -60,8 +60,7 @@ class GroupFile(NamedTuple):
         sections: list[Section] = []
         for array, placed in zip(self.arrays, self.form.placed, strict=True):
             if isinstance(placed.place, Tiling):
-                kept = array.kernel_keeps
-                sections.append(Boxes(array.array, array.layout.read, placed.place, kept=kept))
+                sections.append(Boxes(array.array, array.layout.read, placed.place))
             else:
                 sections.append(WholeFile.at(placed.place, array.view(Local.FLAT)))
         # The arrays have to stay while their bytes are shown.
@@ -72,6 +71,7 @@ class GroupFile(NamedTuple):
             self,
             writable=self.writable,
             marks=self.form.marks,
+            kept=all(array.kernel_keeps for array in self.arrays),
         )
 
     def same_bytes(self, other: GroupFile) -> bool:

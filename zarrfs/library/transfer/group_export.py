@@ -138,12 +138,12 @@ def view_of(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
         array, metadata = arrays[path]
         read = metadata.layout.read
         if isinstance(place, Tiling):
-            sections.append(Boxes(array, read, place, kept=True))
+            sections.append(Boxes(array, read, place))
         else:
             elements = Elements(array, Window.whole(read), FlatConfig())
             stream = StreamView(FlatView(elements), Slabs(elements, caches.cache))
             sections.append(WholeFile.at(place, stream))
-    return GatheredView(form.header, sections, form.size)
+    return GatheredView(form.header, sections, form.size, kept=True)
 
 
 def write_view(

@@ -30,14 +30,7 @@ class Boxes:
     A box beyond the edge of the array has the fill value there; what is written there is dropped.
     """
 
-    def __init__(
-        self, array: CachedArray, grid: ChunkGrid, tiling: Tiling, *, kept: bool = False
-    ) -> None:
-        """
-        kept : whether what was read stays with the reader, or with the kernel. Then chunks of
-            which it has all are forgotten: the next ones are decoded to their memory, which the
-            kernel need not clear.
-        """
+    def __init__(self, array: CachedArray, grid: ChunkGrid, tiling: Tiling) -> None:
         self._array = array
         self._grid = grid
         self._tiling = tiling
@@ -47,7 +40,6 @@ class Boxes:
         self._views: OrderedDict[int, FlatView] = OrderedDict()
         self._course = Course(tiling.counts)
         self._last = -1
-        self._kept = kept
         # The chunk of the last request, if that was for all of it.
         self._all_read: Index | None = None
         self._ahead: set[int] = set()
@@ -64,13 +56,17 @@ class Boxes:
                 yield Piece(self._view(number), into, end - box, offset)
             offset = box + tiling.stride
 
-    def was_read(self, offset: int, stop: int) -> None:
+    def was_read(self, offset: int, stop: int, *, kept: bool) -> None:
+        """See `Section`. Chunks of which the reader keeps all are forgotten.
+
+        The next chunks are decoded to their memory, which the kernel need not clear.
+        """
         tiling = self._tiling
         if self._all_read is not None:
             self._array.forget([self._all_read])
             self._all_read = None
         first, into = divmod(offset - self.start, tiling.stride)
-        if self._kept and not into and stop - offset >= tiling.nbytes:
+        if kept and not into and stop - offset >= tiling.nbytes:
             self._all_read = self._view(first).elements.window.only_chunk
         for number in range(first, -(-(stop - self.start) // tiling.stride)):
             if number != self._last and self._most_ahead:

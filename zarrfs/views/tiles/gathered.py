@@ -38,8 +38,11 @@ class Section(Protocol):
         """The files behind the bytes from ``offset`` to ``stop`` of the file, in order."""
         ...
 
-    def was_read(self, offset: int, stop: int) -> None:
-        """The reader has asked for these bytes; called once for each request."""
+    def was_read(self, offset: int, stop: int, *, kept: bool) -> None:
+        """The reader has asked for these bytes; called once for each request.
+
+        kept : whether they stay with the reader, or with the kernel.
+        """
         ...
 
     def close(self) -> None:
@@ -73,7 +76,7 @@ class WholeFile:
             high = min(stop, low + self._most)
             yield Piece(self._view, low - self.start, high - self.start, low)
 
-    def was_read(self, offset: int, stop: int) -> None:
+    def was_read(self, offset: int, stop: int, *, kept: bool) -> None:
         pass
 
     def close(self) -> None:
@@ -88,6 +91,7 @@ class GatheredView:
         may write the same ones again.
     marks : bytes of the header that programs change while they have the file open. Writes to them
         are ignored.
+    kept : whether what was read stays with the reader, or with the kernel; may be set.
     """
 
     def __init__(
@@ -99,12 +103,14 @@ class GatheredView:
         *,
         writable: bool = False,
         marks: range = range(0),
+        kept: bool = False,
     ) -> None:
         self._owner = owner
         self._header = header
         self._sections = sections
         self._writable = writable
         self._marks = marks
+        self.kept = kept
         self.size = size
 
     def read_now(self, offset: int, size: int) -> Data | None:
@@ -202,7 +208,7 @@ class GatheredView:
 
     def _was_read(self, offset: int, size: int) -> None:
         for section, low, high in self._touched(offset, size):
-            section.was_read(low, high)
+            section.was_read(low, high, kept=self.kept)
 
     def _cut(self, offset: int, size: int) -> int:
         return max(0, min(size, self.size - offset))
