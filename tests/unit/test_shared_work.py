@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from zarrfs.jobs.loaders import LoaderPool, SharedWork, share
+from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.jobs.shared_work import SharedWork, share
 
 
 def test_everything_is_done_once_whoever_helps():

@@ -16,7 +16,8 @@ from zarrfs.cache.write.journal.journal import Journal, Kept
 from zarrfs.cache.write.journal.pending import Pending
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
-from zarrfs.jobs.loaders import LoaderPool, share
+from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.jobs.shared_work import share
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import LongWait, MemoryBudget

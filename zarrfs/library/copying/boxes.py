@@ -21,7 +21,8 @@ from zarrfs.cache.caches import Caches
 from zarrfs.errors import BudgetExceeded, ChunkError, StoreError
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.loaders import LoaderPool, share
+from zarrfs.jobs.loaders import LoaderPool
+from zarrfs.jobs.shared_work import share
 from zarrfs.library.copying.array_copy import ArrayCopy, Copied, CopyTask
 from zarrfs.library.copying.casting import cast
 from zarrfs.library.copying.passing import Passing
