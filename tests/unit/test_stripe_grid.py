@@ -6,8 +6,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from zarrfs.views.slabs import row_file
-from zarrfs.views.slabs.row_file import StripeGrid
+from zarrfs.views.slabs import stripe_grid
+from zarrfs.views.slabs.stripe_grid import StripeGrid
 
 
 def borders(choose: random.Random, length: int) -> list[int]:
@@ -19,7 +19,7 @@ def borders(choose: random.Random, length: int) -> list[int]:
 def test_pieces_are_read_from_what_stripes_wrote(seed, monkeypatch):
     choose = random.Random(seed)
     if seed % 2:
-        monkeypatch.setattr(row_file, "_COMPARED", 3)
+        monkeypatch.setattr(stripe_grid, "_COMPARED", 3)
     shape = tuple(choose.randrange(1, 9) for _ in range(choose.randrange(1, 5)))
     row = np.arange(np.prod(shape)).reshape(shape)
     cut = choose.randrange(len(shape))

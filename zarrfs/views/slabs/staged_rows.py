@@ -32,8 +32,9 @@ from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
-from zarrfs.views.slabs.row_file import RowFile, RowPlace, Strip, StripeGrid
+from zarrfs.views.slabs.row_file import RowFile, RowPlace
 from zarrfs.views.slabs.slab_grid import SlabGrid
+from zarrfs.views.slabs.stripe_grid import Strip, StripeGrid
 
 # Bytes of a stripe, and how many are decoded at once: one is decoded while another is written.
 _STRIPE = 16 << 20
