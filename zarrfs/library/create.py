@@ -26,9 +26,9 @@ def create(
 
     storage_options : given to fsspec as they are; never shown.
 
-    Returns the metadata of the array that exists now, too. Raises as
-    `zarrfs.array.making.create.create_array`; nothing was changed before where what is asked for is
-    no array.
+    Returns what was done, and the metadata of the array that exists now. Raises as
+    `zarrfs.array.making.create.create_array`, before it changes anything if there can be no such
+    array.
     """
     new_documents(array)
     with closing(create_store(target, StoreConfig(storage_options))) as store:
