@@ -85,7 +85,7 @@ def along(axes: Sequence[Axis], around: Around) -> Iterator[Axis]:
             yield axis
             continue
         unit = axis.unit or plain(found.metadata.attributes.get("units"), 64)
-        role = role_of(axis.name) or said_role(found.metadata.attributes, unit)
+        role = role_of(axis.name) or cf_role(found.metadata.attributes, unit)
         known = axis._replace(coordinates=found, role=role, unit=unit)
         if axis.spacing is None and found.regular is not None:
             origin, spacing = found.regular
@@ -93,7 +93,7 @@ def along(axes: Sequence[Axis], around: Around) -> Iterator[Axis]:
         yield known
 
 
-def said_role(attributes: Mapping[str, Any], unit: str) -> Role:
+def cf_role(attributes: Mapping[str, Any], unit: str) -> Role:
     """The role of an axis with these attributes of its coordinates, as CF has it."""
     said = _STANDARD_NAMES.get(plain(attributes.get("standard_name")))
     found = said or _AXES.get(plain(attributes.get("axis"))) or _UNITS.get(unit)

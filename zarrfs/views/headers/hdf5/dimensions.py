@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zarrfs.views.facts.coordinates import said_role
+from zarrfs.views.facts.coordinates import cf_role
 from zarrfs.views.facts.crs import kind_of
 from zarrfs.views.facts.facts import Axis, Coordinates, role_of
 from zarrfs.views.facts.gather import gather
@@ -159,7 +159,7 @@ def axis_attribute(name: str, attributes: Mapping[str, Any]) -> Mapping[str, str
     Without it GDAL takes the file for upside down, and for one without a place. It knows ``lat``.
     """
     role, unit = role_of(name), attributes.get("units")
-    said = said_role(attributes, unit if isinstance(unit, str) else "")
+    said = cf_role(attributes, unit if isinstance(unit, str) else "")
     if role not in ("y", "x") or said or name.lower().startswith(("lat", "lon")):
         return {}
     return {"axis": role.upper()}
