@@ -128,7 +128,7 @@ def open_beneath(root_fd: int, path: bytes, flags: int) -> int:
         return open_checked(root_fd, path, flags)
 
 
-def leads_nowhere(root_fd: int, path: bytes) -> bool:
+def has_dangling_link(root_fd: int, path: bytes) -> bool:
     """Whether a file is missing because a symlink on its path has no target.
 
     Such an object is somewhere else, as with git-annex before ``git annex get``.

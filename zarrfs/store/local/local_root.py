@@ -16,7 +16,7 @@ from zarrfs.store.local.beneath import (
     LeavesRoot,
     Open,
     all_readers_may_read,
-    leads_nowhere,
+    has_dangling_link,
     open_anywhere,
     open_beneath,
     open_checked,
@@ -32,11 +32,11 @@ _PATH_MAX = 4095
 
 
 _LEADS_OUT = "is a symbolic link that leads out of the store; -o follow_symlinks follows it"
-_LEADS_NOWHERE = "is missing: a symbolic link on its path has no target"
+_DANGLING = "is missing: a symbolic link on its path has no target"
 _NOT_FOR_ALL = "may not be read by all who may enter its directory in the mount"
 
 
-class LeadsNowhere(StoreError):
+class DanglingLink(StoreError):
     """An object is not there because a symbolic link has no target."""
 
 
@@ -110,8 +110,8 @@ class LocalRoot:
                 return self._opener(self._fd, path, flags)
         except (FileNotFoundError, NotADirectoryError) as error:
             # A value that is not there reads as the fill value; one that is elsewhere must not.
-            if leads_nowhere(self._fd, path):
-                raise LeadsNowhere(key, _LEADS_NOWHERE) from error
+            if has_dangling_link(self._fd, path):
+                raise DanglingLink(key, _DANGLING) from error
             return None
         except LeavesRoot as error:
             raise StoreError(key, _LEADS_OUT) from error
@@ -156,7 +156,7 @@ class LocalRoot:
         try:
             fd = self._opener(self._fd, path, INSPECT)
         except (FileNotFoundError, NotADirectoryError):
-            return False if leads_nowhere(self._fd, path) else None
+            return False if has_dangling_link(self._fd, path) else None
         except (OSError, LeavesRoot):
             return False
         try:

@@ -30,7 +30,7 @@ from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put
 from zarrfs.store.local.file_locks import locked, try_lock
 from zarrfs.store.local.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
 from zarrfs.store.local.local_errors import crosses_devices
-from zarrfs.store.local.local_root import LeadsNowhere, LocalRoot, encode, is_too_long, object_info
+from zarrfs.store.local.local_root import DanglingLink, LocalRoot, encode, is_too_long, object_info
 from zarrfs.store.local.scratch import Scratch, Temporary, is_reserved
 from zarrfs.store.local.writing.write_out import begin_to_write_out
 from zarrfs.store.write_parts import write_parts
@@ -142,7 +142,7 @@ class LocalWriter:
                 try:
                     found, _ = self._look(place)
                     there = found is not None
-                except LeadsNowhere:
+                except DanglingLink:
                     if expected is not ANY:
                         raise
                     found, there = None, True  # the link is all that there is
