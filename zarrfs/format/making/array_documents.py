@@ -28,7 +28,7 @@ from zarrfs.format.making.new_array import (
     needed,
     per_axis,
 )
-from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V3_NODE
+from zarrfs.format.metadata.documents import V2_ARRAY, V2_ATTRIBUTES, V2_DIMENSIONS, V3_NODE
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.older.v2 import read_array_v2
 from zarrfs.format.metadata.older.v2_codecs import BUFFER_FILTERS, STRINGS
@@ -38,7 +38,6 @@ from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.registry import find_numcodecs_codec, parse_data_type
 
 # The attribute in which xarray stores the names of the axes.
-_DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 _DEFAULT_COMPRESSOR = {"id": "blosc"}
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -69,7 +68,7 @@ def documents_v2(array: NewArray) -> dict[str, bytes]:
     if (names := per_axis("dimension names", array.dimension_names, len(shape))) is not None:
         if None in names:
             raise ValueError("in Zarr 2 every axis has a name, or none has")
-        attributes[_DIMENSIONS] = names
+        attributes[V2_DIMENSIONS] = names
     filters, compressor = _split(_complete(chain, data_type, dtype))
     zarray = {
         "zarr_format": 2,

@@ -10,6 +10,7 @@ from zarrfs.errors import MetadataError
 from zarrfs.format.codec_chain import SHARDING, inner_chunk_shape
 from zarrfs.format.making.chunk_choice import ChunkConstraints
 from zarrfs.format.making.new_array import DIMENSION_UNITS, FREE, NewArray
+from zarrfs.format.metadata.documents import V2_DIMENSIONS
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.older.v2_codecs import STRINGS
 from zarrfs.format.metadata.older.v2_dtype import fill_bytes, numpy_dtype
@@ -146,7 +147,7 @@ def _of_v2(value: Mapping[str, Any], attributes: Mapping[str, Any]) -> NewArray:
         shape=None if shape is None else tuple(shape),
         zarr_format=2,
         chunks=FREE if chunks is None else ChunkConstraints(tuple(chunks)),
-        dimension_names=attributes.pop("_ARRAY_DIMENSIONS", None),
+        dimension_names=attributes.pop(V2_DIMENSIONS, None),
         dimension_units=attributes.pop(DIMENSION_UNITS, None),
         attributes=attributes,
         **fields,

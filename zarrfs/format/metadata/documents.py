@@ -15,6 +15,9 @@ V2_CONSOLIDATED = ".zmetadata"
 V1_ARRAY = "meta"
 V1_ATTRIBUTES = "attrs"
 
+V2_DIMENSIONS = "_ARRAY_DIMENSIONS"
+"""The attribute in which xarray and others store the names of axes in versions 1 and 2."""
+
 DOCUMENTS: dict[int, tuple[str, ...]] = {
     3: (V3_NODE,),
     2: (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED),

@@ -15,6 +15,7 @@ from zarrfs.format.codec_chain import SHARDING
 from zarrfs.format.making.array_template import template
 from zarrfs.format.making.chunk_choice import ChunkConstraints
 from zarrfs.format.making.new_array import FREE, NewArray
+from zarrfs.format.metadata.documents import V2_DIMENSIONS
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v2_codecs import STRINGS
@@ -22,7 +23,6 @@ from zarrfs.format.registry import find_codec, parse_data_type
 from zarrfs.format.text_forms import read_fill
 from zarrfs.library.copying.casting import cast
 
-DIMENSIONS = "_ARRAY_DIMENSIONS"
 _BLOSC_SHUFFLES = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
 _SAME_IN_BOTH = ("zstd", "gzip", "crc32c", "vlen-utf8", "vlen-bytes")
 
@@ -93,14 +93,14 @@ def new_form(
     base = _in_version(base, version, rank)
     base = _in_chunks(base, form, rank)
     names: Any = metadata.dimension_names or None
-    if not rank and DIMENSIONS in metadata.attributes:
+    if not rank and V2_DIMENSIONS in metadata.attributes:
         names = ()
     return replace(
         base,
         shape=shape,
         dimension_names=names,
         dimension_units=None,
-        attributes={k: v for k, v in attributes.items() if k != DIMENSIONS or names is None},
+        attributes={k: v for k, v in attributes.items() if k != V2_DIMENSIONS or names is None},
         usual=base.usual or base.codecs is None,
     )
 

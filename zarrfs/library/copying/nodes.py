@@ -12,11 +12,17 @@ from zarrfs.array.making.create import new_documents
 from zarrfs.array.node_readers import Node, join
 from zarrfs.errors import MetadataError, UsageError
 from zarrfs.format.making.new_array import json_document
-from zarrfs.format.metadata.documents import V2_ATTRIBUTES, V2_CONSOLIDATED, V2_GROUP, V3_NODE
+from zarrfs.format.metadata.documents import (
+    V2_ATTRIBUTES,
+    V2_CONSOLIDATED,
+    V2_DIMENSIONS,
+    V2_GROUP,
+    V3_NODE,
+)
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.members import plain
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
-from zarrfs.library.copying.form import DIMENSIONS, CopyForm, new_form
+from zarrfs.library.copying.form import CopyForm, new_form
 from zarrfs.library.copying.missing import with_missing
 from zarrfs.library.copying.ome import axis_names, in_version
 from zarrfs.views.elements.region import Region, parse_region
@@ -102,7 +108,7 @@ class PlannedNodes:
             metadata = metadata._replace(dimension_names=tuple(names))
         if below and not metadata.shape and metadata.zarr_format == 3:
             # As xarray says it in Zarr 2. Otherwise, it would not open the group of the copy.
-            metadata = metadata._replace(attributes={**metadata.attributes, DIMENSIONS: []})
+            metadata = metadata._replace(attributes={**metadata.attributes, V2_DIMENSIONS: []})
         try:
             array = new_form(metadata, attributes, self._form, part.shape)
             kept = array.attributes

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.format.metadata.documents import V2_DIMENSIONS
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.facts.facts import Number
 from zarrfs.views.facts.text import number
@@ -57,7 +58,7 @@ def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
 
 def of_xarray(metadata: ArrayMetadata) -> bool:
     """Whether xarray opens the array: its axes have names, or an attribute says it has no axes."""
-    return bool(metadata.dimension_names) or "_ARRAY_DIMENSIONS" in metadata.attributes
+    return bool(metadata.dimension_names) or V2_DIMENSIONS in metadata.attributes
 
 
 def valid_range(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from zarrfs.format.metadata.documents import V2_DIMENSIONS
 from zarrfs.views.facts.missing import OF_FLOATS, OF_THE_TYPE, typed
 from zarrfs.views.facts.text import plain
 from zarrfs.views.headers.described import Described
@@ -24,7 +25,7 @@ _LONGEST_LIST = 4000
 # Names with a meaning of their own in netCDF and HDF5.
 _RESERVED = frozenset(
     (
-        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_ARRAY_DIMENSIONS"),
+        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", V2_DIMENSIONS),
         *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
         *("dimension_units", "_FillValue", "_CRS", LEFT_OUT),
     )

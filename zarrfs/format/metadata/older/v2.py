@@ -20,6 +20,7 @@ from zarrfs.format.metadata.documents import (
     V2_ARRAY,
     V2_ATTRIBUTES,
     V2_CONSOLIDATED,
+    V2_DIMENSIONS,
     V2_GROUP,
     load_json,
 )
@@ -36,9 +37,6 @@ from zarrfs.format.metadata.older.v2_codecs import (
 )
 from zarrfs.format.metadata.older.v2_dtype import fill_bytes, numpy_dtype
 from zarrfs.format.unserved import UnservedError
-
-# The attribute in which xarray and others store the names of dimensions.
-_DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
 def parse_array_v2(zarray: bytes, zattrs: bytes | None) -> ArrayMetadata:
@@ -184,7 +182,7 @@ def _lengths(value: Mapping[str, Any], member: str, document: str) -> Shape:
 
 
 def _dimension_names(attributes: Mapping[str, Any], rank: int) -> tuple[str | None, ...]:
-    names = attributes.get(_DIMENSIONS)
+    names = attributes.get(V2_DIMENSIONS)
     if isinstance(names, list) and len(names) == rank and all(isinstance(n, str) for n in names):
         return tuple(names)
     return ()
