@@ -15,7 +15,8 @@ Shape = tuple[int, ...]
 
 # An array that is stored as one piece is cut into chunks of at most so many bytes.
 _ONE_CHUNK, _CHUNK = 16 << 20, 4 << 20
-_MOST_PIECES = 1_000_000
+MOST_REFERENCES = 1_000_000
+"""To the chunks of one array."""
 
 KEY = ".zarrfs-foreign.json"
 """The key of what is not a reference: `Found` without ``refs``, as JSON."""
@@ -125,8 +126,8 @@ def pieces(
     """
     chunk = cut(shape, item)
     counts = [-(-n // c) for n, c in zip(shape, chunk, strict=True)]
-    if math.prod(counts) > _MOST_PIECES:
-        raise ValueError(f"it has more than {_MOST_PIECES} pieces")
+    if math.prod(counts) > MOST_REFERENCES:
+        raise ValueError(f"it has more than {MOST_REFERENCES} pieces")
     found: dict[Shape, list[Any]] = {}
     for index in product(*map(range, counts)):
         start, size = 0, item

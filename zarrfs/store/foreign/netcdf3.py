@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from zarrfs.store.foreign.found import (
+    MOST_REFERENCES,
     Found,
     Shape,
     array_document,
@@ -27,7 +28,6 @@ _TYPES = {
 }  # fmt: skip
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 _INLINED = 64 << 10
-_MOST_REFERENCES = 1_000_000
 
 
 class Variable(NamedTuple):
@@ -185,8 +185,8 @@ class _Translation:
             parts = [self._read(variable.begin + i * step, size) for i in range(records)]
             refs = {(0,) * len(shape): inlined(b"".join(parts))} if nbytes else {}
         elif interleaved:
-            if records > _MOST_REFERENCES:
-                raise ValueError(f"it has more than {_MOST_REFERENCES} records")
+            if records > MOST_REFERENCES:
+                raise ValueError(f"it has more than {MOST_REFERENCES} records")
             chunk[0] = 1
             more = (0,) * len(row)
             for i in range(records if size else 0):
