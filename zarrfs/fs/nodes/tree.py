@@ -27,7 +27,8 @@ from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
 from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.source.documents import open_hierarchy
-from zarrfs.fs.nodes.source.source_nodes import Listings, SourceNodes
+from zarrfs.fs.nodes.source.listings import Listings
+from zarrfs.fs.nodes.source.source_nodes import SourceNodes
 from zarrfs.fs.reload import same_data, same_metadata
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
