@@ -1,6 +1,8 @@
 """The chunk cache: one load per chunk, errors to whom they concern, order of use."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -104,6 +106,23 @@ class TestSingleFlight:
 
 
 class TestErrors:
+    def test_nothing_of_a_failed_load_stays_until_a_garbage_collection(self, cached):
+        array, decoded = cached(), []
+
+        def fail(*_):
+            chunk = stored_chunk(3)
+            decoded.append(weakref.ref(chunk))
+            raise ZeroDivisionError
+
+        array.array.array.read_chunks = fail
+        gc.disable()
+        try:
+            assert isinstance(array.start((3,)).error, ChunkError)
+            array.close()
+            assert [chunk() is None for chunk in decoded] == [True]
+        finally:
+            gc.enable()
+
     def test_all_who_wait_for_a_failing_load_are_told_and_the_next_tries_again(self, store, cached):
         array = cached()
         go = threading.Event()

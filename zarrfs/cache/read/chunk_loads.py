@@ -115,7 +115,6 @@ class ChunkLoads:
         check : the last one before they were claimed.
         """
         left = dict.fromkeys(indices)
-        failure: Exception | None = None
         try:
             if self.chunks.holds_any(indices):
                 for index in self._revalidate(indices, check):
@@ -125,10 +124,13 @@ class ChunkLoads:
                     for index in over:
                         del left[index]
         except Exception as error:  # noqa: BLE001 - a flight must end, or its waiters wait forever
-            failure = error
+            # No other name is given to the error: it would refer to itself through this frame, and
+            # keep the chunks of all frames below until a garbage collection.
+            self._fail_all(zip(left, repeat(check)), error)
+            return
         if left:
-            failure = failure or ChunkError(self._array.path, "was not returned")
-            self._fail_all([(index, check) for index in left], failure)
+            never_came = ChunkError(self._array.path, "was not returned")
+            self._fail_all(zip(left, repeat(check)), never_came)
 
     def _submit(self, indices: Sequence[Index], check: int, *, ahead: bool) -> None:
         failed = partial(self._fail_all, list(zip(indices, repeat(check))))
