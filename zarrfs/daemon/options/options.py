@@ -288,8 +288,8 @@ class MountOptions:
         None,
         "N",
         "by CPUs",
-        "Processes that decode scans of local sources in chunks below 192 KiB or fast codecs, and "
-        "store small chunks; none with resize. With 0, threads do it.",
+        "Processes that decode scans of local sources with chunks below 192 KiB or with fast "
+        "codecs, and store small chunks; none with resize. With 0, threads do it.",
         values.count_or_none,
     )
     read_ahead_kb: int | None = _option(
