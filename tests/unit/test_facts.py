@@ -307,16 +307,18 @@ def test_coordinates_and_a_transform(start, expected, array):
 
 
 @pytest.mark.parametrize("middle", [0, 0.5, 3.5, None], ids=["corners", "middles", "part", "none"])
-def test_rasterios_transform(middle, array):
+@pytest.mark.parametrize("step", [10, 0.1, 1 / 3600])
+def test_rasterios_transform(middle, step, array):
     """xarray's ``open_rasterio`` and rioxarray have it, and stackstac, whose places are corners."""
     around = Around()
     if middle is not None:
-        rows, columns = 4.6e6 - 10 * (np.arange(3) + middle), 5e5 + 10 * (np.arange(4) + middle)
+        rows, columns = 46 - step * (np.arange(3) + middle), 5 + step * (np.arange(4) + middle)
         around = coordinates(array, y=(rows, {}), x=(columns, {}))
-    said = {"crs": "epsg:32633", "transform": [10, 0, 5e5, 0, -10, 4.6e6, 0, 0, 1]}
+    said = {"crs": "epsg:32633", "transform": [step, 0, 5, 0, -step, 46, 0, 0, 1]}
     place = gather(array("yx", attributes=said), around).georeference
-    moved = 30 if middle == 3.5 else 0
-    assert place == Georeference("EPSG:32633", (5e5 + moved, 10, 0, 4.6e6 - moved, 0, -10))
+    moved = 3 * step if middle == 3.5 else 0
+    assert place.crs == "EPSG:32633"
+    assert place.transform == pytest.approx((5 + moved, step, 0, 46 - moved, 0, -step), rel=1e-12)
     assert gather(array("yx", attributes={"transform": said["transform"]})).y_axis is None
 
 

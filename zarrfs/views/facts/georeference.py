@@ -78,13 +78,13 @@ def _by_coordinates(said: Transform | None, y: Axis, x: Axis) -> Transform | Non
         return said
     left, width, top, height = x.origin, x.spacing, y.origin, y.spacing
     found = (left - width / 2, width, 0.0, top - height / 2, 0.0, height)
-    if said is not None and all(
-        abs(said[i] - found[i]) + n * abs(said[j] - found[j]) < abs(found[j]) / 100
-        for i, j, n in ((0, 1, x.length), (3, 5, y.length))
-    ):
-        return said  # the same, without errors of rounding
-    if said is not None and (left, width, top, height) == (said[0], said[1], said[3], said[5]):
-        return said  # stackstac gives the coordinates of corners
+    # Those of stackstac are of corners.
+    for each in (found, (left, width, 0.0, top, 0.0, height)):
+        if said is not None and all(
+            abs(said[i] - each[i]) + n * abs(said[j] - each[j]) < abs(each[j]) / 100
+            for i, j, n in ((0, 1, x.length), (3, 5, y.length))
+        ):
+            return said  # the same, without errors of rounding
     return found
 
 
