@@ -8,7 +8,7 @@ from itertools import groupby, repeat
 
 import numpy as np
 
-from zarrfs.array.described import Described
+from zarrfs.array.presence import Presence
 from zarrfs.array.shards.parts import EncodedBatch
 from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
 from zarrfs.errors import (
@@ -119,7 +119,7 @@ class StoredChunks:
     longest : the most bytes of a stored chunk.
     fill_missing : whether a chunk that is not stored reads as the fill value.
     document : see `ArrayConfig`.
-    deleted : see `Described`.
+    deleted : see `Presence`.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class StoredChunks:
         self._shards = shards
         self._longest = longest
         self._fill_missing = fill_missing
-        self.deleted = Described(store, path, metadata.zarr_format, document).deleted
+        self.deleted = Presence(store, path, metadata.zarr_format, document).deleted
         self._last_fill: Chunk | None = None
 
     def key(self, stored: Index) -> str:

@@ -12,7 +12,7 @@ from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
-from zarrfs.array import described
+from zarrfs.array import presence
 from zarrfs.errors import ChunkError, EntryNotFound
 from zarrfs.store.local.local import LocalStore
 
@@ -115,7 +115,7 @@ def test_an_array_that_is_deleted_with_the_group_that_describes_it(
 
 def test_an_array_is_there_if_the_store_sends_its_document(mount, tmp_path, monkeypatch):
     """Some web servers answer GET, and to HEAD that there is no such object."""
-    monkeypatch.setattr(described, "_LOOK_S", 0.0)
+    monkeypatch.setattr(presence, "_LOOK_S", 0.0)
     monkeypatch.setattr(FaultStore, "info", lambda *_: None)
     (tmp_path / "zarr.json").write_bytes(array_document((4 * SIDE,), (SIDE,)))
     m = mount(FaultStore(LocalStore(tmp_path), near=False))

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from zarrfs.array.array import Array
-from zarrfs.array.described import Described, groups_above
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, READERS, join
+from zarrfs.array.presence import Presence, consolidated_above
 from zarrfs.errors import (
     EncodingChanged,
     MetadataError,
@@ -160,7 +160,7 @@ class ArrayDocuments:
         raise StoreConflict(key, "other writers keep changing it")
 
     def _groups(self) -> Iterator[tuple[str, str]]:
-        return groups_above(self.path, self.zarr_format)
+        return consolidated_above(self.path, self.zarr_format)
 
     def _get(self, key: str) -> Blob | None:
         return self._store.get(key, limit=LARGEST_DOCUMENT)
@@ -178,7 +178,7 @@ class StoredEncoding:
         self._encoding = _encoding(array.metadata)
         self._documents: ArrayDocuments | None = None
         self._seen: Generation | None = None
-        self._described = Described(array.store, array.path, array.metadata.zarr_format)
+        self._presence = Presence(array.store, array.path, array.metadata.zarr_format)
         self._looked = -math.inf
         # By axis, where the array ends since another program has made it smaller.
         self._ends: tuple[float, ...] = (math.inf,) * len(array.metadata.shape)
@@ -202,7 +202,7 @@ class StoredEncoding:
                 self._compare(self._documents)
             self.changed = False
         except NodeNotFound:
-            self.changed = not self._described.above()
+            self.changed = not self._presence.described_above()
             if self.changed:
                 key = join(self._array.path, _OWN[metadata.zarr_format])
                 raise EncodingChanged(key, "another program has deleted the array") from None

@@ -1,4 +1,4 @@
-"""Whether stored metadata still describe an array that is open."""
+"""Whether an array that is open is still in the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONSOLIDATED = {3: V3_NODE, 2: V2_CONSOLIDATED}
 _LOOK_S = 30.0
 
 
-def groups_above(path: str, zarr_format: int) -> Iterator[tuple[str, str]]:
+def consolidated_above(path: str, zarr_format: int) -> Iterator[tuple[str, str]]:
     """Consolidated documents of groups above, and the array's path below each group."""
     if (name := _CONSOLIDATED.get(zarr_format)) is None:
         return
@@ -28,10 +28,10 @@ def groups_above(path: str, zarr_format: int) -> Iterator[tuple[str, str]]:
         yield join("/".join(parts[:depth]), name), "/".join(parts[depth:])
 
 
-class Described:
-    """One array.
+class Presence:
+    """The metadata of one array, as the store has them now.
 
-    document : its own, see `ArrayConfig`.
+    document : of the array itself, see `ArrayConfig`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Described:
         """Whether the array is not in the store any more: then missing chunks say nothing."""
         if self._document is not None and time.monotonic() - self._looked >= self._look_after:
             with suppress(ZarrfsError):
-                self._deleted = not self._is_there(self._document) and not self.above()
+                self._deleted = not self._is_there(self._document) and not self.described_above()
             self._looked = time.monotonic()
         return self._deleted
 
@@ -66,14 +66,14 @@ class Described:
         there = store.info(document) is not None
         return there or store.get(document, limit=LARGEST_DOCUMENT) is not None
 
-    def above(self) -> bool:
+    def described_above(self) -> bool:
         """Whether consolidated metadata of a group lead readers to the array."""
         if self._leads is not None:
             key, seen = self._leads
             info = self._store.info(key)
             if info is not None and info.generation == seen:
                 return True
-        for key, below in groups_above(self._path, self._zarr_format):
+        for key, below in consolidated_above(self._path, self._zarr_format):
             blob = self._store.get(key, limit=LARGEST_DOCUMENT)
             if blob is not None and shapes_below(bytes(blob.data), below, key):
                 self._leads = key, blob.info.generation
