@@ -153,7 +153,7 @@ class ChunkWriter:
             return EncodedObject(key, parts, expected)
         # Indices beyond the array may be there to be removed.
         inside = sum(map(self.array.layout.read.contains, chunks))
-        whole = inside == self.array.layout.chunks_in(stored)
+        whole = inside == self.array.layout.count_in(stored)
         return self.encode_shard(stored, [partial(Replaced, chunks)], expected, whole=whole)
 
     @property

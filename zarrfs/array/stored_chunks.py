@@ -227,7 +227,7 @@ class StoredChunks:
                         shape or self._layout.stored.chunk_shape(stored),
                         list(by_local),
                         # It tells a near store nothing.
-                        not shards.near and len(by_local) == self._layout.chunks_in(stored),
+                        not shards.near and len(by_local) == self._layout.count_in(stored),
                     )
                     for stored, by_local in by_shard.items()
                 ],

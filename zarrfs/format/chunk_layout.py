@@ -122,7 +122,7 @@ class ChunkLayout(NamedTuple):
         origin, leaf = self.stored.origin(stored), self.levels[-1].inner_shape
         return stored, tuple(i - o // n for i, o, n in zip(index, origin, leaf, strict=True))
 
-    def chunks_in(self, stored: Index) -> int:
+    def count_in(self, stored: Index) -> int:
         """How many read chunks of a stored object contain a part of the array."""
         if not self.levels:
             return 1

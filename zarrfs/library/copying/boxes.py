@@ -171,10 +171,10 @@ class BoxCopy:
     @property
     def source_objects(self) -> int:
         """Objects of the source that hold what is copied, at most."""
-        axes = zip(
-            self._source.layout.stored.axes, self._region.origin, self._region.shape, strict=True
-        )
-        return math.prod(a.chunk_of(o + n - 1) - a.chunk_of(o) + 1 if n else 0 for a, o, n in axes)
+        if 0 in self._region.shape:
+            return 0
+        stored = self._source.layout.stored
+        return math.prod(map(len, stored.ranges_in(self._region.origin, self._region.shape)))
 
     @property
     def nbytes_in_all(self) -> int:
