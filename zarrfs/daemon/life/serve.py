@@ -119,8 +119,8 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
 
 
 def _set_up_process(*, writable: bool) -> None:
-    # Threads of obstore's runtime, one for each processor by default. Each request has a thread
-    # that waits for them, so more of them only wake one another.
+    # How many threads obstore starts; by default one for each processor. A thread of zarrfs waits
+    # for each request in any case, and several threads of obstore would only wake one another.
     os.environ.setdefault("TOKIO_WORKER_THREADS", "1")
     if writable:
         keep_freed_memory()
