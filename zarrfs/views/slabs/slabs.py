@@ -99,6 +99,7 @@ class Slabs:
         if plan.kept is not None:
             # Bytes of a chunk that are contiguous in the file.
             piece = (elements.window.grid.largest_chunk or (1,))[-1] * self._item
+            # Half of the chunks, and what a slab costs. A read may cross two chunks in part.
             self.least_kept = (-(-plan.kept.chunks // 2) + _SLAB_COST - 2) * piece
         self._flights: Flights[_Load, Callable[[], None]] = Flights()
         self._failed: dict[_Load, float] = {}
