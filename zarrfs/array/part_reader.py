@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from zarrfs.array.shards.stored_shards import InnerRanges, Ranges
+from zarrfs.array.shards.inner_ranges import InnerRanges, Ranges
 from zarrfs.errors import DecodeError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_parts import ChunkParts

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from zarrfs.array.shards.inner_ranges import InnerRanges
 from zarrfs.array.shards.parts import (
     EncodedBatch,
     MemoryPart,
@@ -19,7 +20,6 @@ from zarrfs.array.shards.parts import (
     plan_scattered,
 )
 from zarrfs.array.shards.stored_shards import (
-    InnerRanges,
     ShardRanges,
     StoredShards,
     Wrapping,
