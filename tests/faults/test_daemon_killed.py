@@ -63,8 +63,9 @@ def test_old_or_new(mount_daemon, tmp_path):
 
 def _write_until_killed(daemon, seed: int, seconds: float) -> str:
     directories = [str(daemon.path / kind / "chunks") for kind in KINDS]
+    # A buffer would keep lines behind the first from ``communicate``.
     with subprocess.Popen(
-        [sys.executable, WRITER, str(seed), *directories], stdout=subprocess.PIPE, text=True
+        [sys.executable, WRITER, str(seed), *directories], stdout=subprocess.PIPE, bufsize=0
     ) as writer:
         assert writer.stdout is not None
         first = writer.stdout.readline()
@@ -78,7 +79,7 @@ def _write_until_killed(daemon, seed: int, seconds: float) -> str:
         daemon.wait()
         rest, _ = writer.communicate(timeout=30)
     assert writer.returncode == 0
-    return first + rest
+    return (first + rest).decode()
 
 
 def _take_in(told: str, path: Path, allowed: dict[tuple[str, int], set[int]]) -> None:

@@ -76,7 +76,9 @@ def start(root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
     def start(code: str, *arguments: object) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", code, str(root), *map(str, arguments)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        # A buffer would keep lines from ``communicate``.
+        process = subprocess.Popen(command, bufsize=0, **pipes)
         started.append(process)
         return process
 
