@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +74,8 @@ def start(manager, tmp_path: Path) -> Iterator[Callable]:
                 yield process
             finally:
                 process.terminate()
-                process.communicate(timeout=30)
+                # Shown where the test fails.
+                print(process.communicate(timeout=30)[1])
 
     return run
 
@@ -86,21 +87,22 @@ def test_a_life(manager, start, source, tmp_path):
     with start(source, "-o", "rw", **watched) as process:
         assert told.wait_for("STATUS") == {"STATUS": "opening the source"}
         assert told.wait_for("READY")["STATUS"].startswith("serving 1 array, 0 open files")
-        with open(tmp_path / "mnt/array.bin", "r+b") as file:
-            file.write(b"12")
-            told.wait_for("WATCHDOG")
-            told.wait_for("WATCHDOG")
-            process.send_signal(signal.SIGHUP)
-            reloading = told.wait_for("RELOADING", "MONOTONIC_USEC")
-            assert abs(int(reloading["MONOTONIC_USEC"]) / 1e6 - time.monotonic()) < 60
-            told.wait_for("READY")
-            file.seek(0)
-            file.write(b"34")
-            file.flush()
-            process.terminate()
-            told.wait_for("STOPPING")
-            told.wait_for("EXTEND_TIMEOUT_USEC")
+        file = os.open(tmp_path / "mnt/array.bin", os.O_RDWR)
+        assert os.pwrite(file, b"12", 0) == 2
+        told.wait_for("WATCHDOG")
+        told.wait_for("WATCHDOG")
+        process.send_signal(signal.SIGHUP)
+        reloading = told.wait_for("RELOADING", "MONOTONIC_USEC")
+        assert abs(int(reloading["MONOTONIC_USEC"]) / 1e6 - time.monotonic()) < 60
+        told.wait_for("READY")
+        assert os.pwrite(file, b"34", 0) == 2
+        process.terminate()
+        told.wait_for("STOPPING")
+        told.wait_for("EXTEND_TIMEOUT_USEC")
+        with suppress(OSError):  # the daemon may have ended
+            os.close(file)
         assert process.wait(30) == 0
+    assert zarr.open_array(source, mode="r")[0, :1].tobytes() == b"34"
     told.rest()
     # Now that it has ended, what is left to store has been told.
     assert any(message.get("STATUS", "").startswith("storing changes") for message in told.heard)
