@@ -1,6 +1,7 @@
 """Tiles that are changed in memory, and how chunks are stored."""
 
 import struct
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from tests.fs.arrays import open_array
 from tests.fs.documents import GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import WriteStore
 from tests.soak import examples
+from zarrfs.array import chunk_writer
 from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.shards.shard_writer import InnerChanges
 from zarrfs.cache.write import tile_changes
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.tile_copy import TileCopy
@@ -343,6 +346,22 @@ def test_a_shard_that_is_new_as_a_whole_is_not_read():
     assert [request.operation for request in store.requests] == ["put"]
 
 
+def test_batches_of_a_shard_are_added_one_at_a_time(monkeypatch):
+    """Threads encode them beside each other."""
+    document = array_document((4,), (4,), codecs=[sharding((2,))])
+    _store, chunks = writer(document)
+    lock, replace, held = Lock(), InnerChanges.replace, []
+
+    def noted(*given) -> None:
+        held.append(lock.locked())
+        replace(*given)
+
+    monkeypatch.setattr(chunk_writer, "Lock", lambda: lock)
+    monkeypatch.setattr(InnerChanges, "replace", noted)
+    chunks.write((0,), {(0,): np.array([1, 2], "<i2")}, ANY)
+    assert held == [True]
+
+
 def _with_a_gap(size: int) -> bytes:
     """A shard of two inner chunks, of two elements each, and ``size`` bytes between these."""
     first, second = (np.array(values, "<i2").tobytes() for values in ((1, 2), (3, 4)))
@@ -355,7 +374,10 @@ def test_a_shard_that_is_larger_than_its_chunks_is_rewritten(size):
     """Others may have left bytes in it that are of no chunk."""
     document = array_document((4,), (4,), codecs=[sharding((2,), index_codecs=[LITTLE])])
     store, chunks = writer(document, objects={"c/0": _with_a_gap(size)}, largest_whole=100)
+    store.requests.clear()
     chunks.write((0,), {(1,): np.array([5, 6], "<i2")}, ANY)
+    # A small shard is read at once.
+    assert size or [request.operation for request in store.requests] == ["get", "put"]
     (result,) = chunks.array.read_chunks([(0,)])
     assert result.chunk.tolist() == [1, 2]
     assert len(store.objects["c/0"]) == len(_with_a_gap(0))
@@ -467,7 +489,8 @@ def test_few_changes_that_become_many_while_they_are_stored():
     assert over(changes, np.full((64, 16), 8, U2))[:9, 0].tolist() == [8] * 7 + [7, 8]
 
 
-def test_few_changes_never_take_more_than_the_tile():
+def test_few_changes_never_take_more_than_the_tile(monkeypatch):
+    monkeypatch.setattr(tile_changes, "_PATCH", 32)
     changes = few()
     for number in range(1000):
         changes.write((slice(number % 64, number % 64 + 1), slice(0, 1)), np.zeros((1, 1), U2), U2)
