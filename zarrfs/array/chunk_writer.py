@@ -214,14 +214,14 @@ class ChunkWriter:
     def _encoded_batch(
         self, stored: Index, old: OldShard | None, batch: Replaced
     ) -> tuple[list[Index], list[Buffer | None]]:
-        whole = {index: chunk for index, chunk in batch.chunks.items() if chunk is not None}
-        data: dict[Index, Buffer | None] = dict.fromkeys(batch.chunks)
-        data.update(self.encoded_batch(whole))
+        chunks = dict(batch.chunks)
         if batch.merges:
             decoded = self.array.in_shard(stored, old, list(batch.merges))
-            merged = {i: merge(self._base(decoded[i]())) for i, merge in batch.merges.items()}
-            data.update(self.encoded_batch(merged))
-        return list(data), list(data.values())
+            chunks.update({i: merge(self._base(decoded[i]())) for i, merge in batch.merges.items()})
+        given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]
+        assert self._regular is not None, "as the inner chunks of every shard"
+        data = iter(self._regular.encode_all([chunk for chunk in given if chunk is not None]))
+        return list(chunks), [None if chunk is None else next(data) for chunk in given]
 
     def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
         """Store objects; returns the new state or the error of each."""
@@ -287,26 +287,8 @@ class ChunkWriter:
             )
         return OldShard(StoredPart(store, key, info, 0, info.size), info.generation)
 
-    def encoded(self, index: Index, chunk: Chunk | None) -> Buffer | None:
-        """The bytes to store for a chunk; None if it should not be stored."""
-        chunk = self._to_be_encoded(index, chunk)
-        if chunk is None:
-            return None
-        return self._codec_of(chunk).encode(chunk)
-
     def _codec_of(self, chunk: Chunk) -> ChunkCodec:
         return self._regular or self.array.layout.chunk_codec(chunk.shape)
-
-    def encoded_batch(self, chunks: Mapping[Index, Chunk]) -> dict[Index, Buffer | None]:
-        """As `encoded`, for several chunks."""
-        if self._regular is None or len(chunks) < 2:
-            return {index: self.encoded(index, chunk) for index, chunk in chunks.items()}
-        given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]
-        data = iter(self._regular.encode_all([chunk for chunk in given if chunk is not None]))
-        return {
-            index: None if chunk is None else next(data)
-            for index, chunk in zip(chunks, given, strict=True)
-        }
 
     def _to_be_encoded(self, index: Index, chunk: Chunk | None) -> Chunk | None:
         """A chunk as it is to be stored; None if it should not be stored."""
