@@ -274,6 +274,27 @@ def test_states_are_compared(tmp_path):
         overlay.get("k", limit=1)
 
 
+def test_mounts_that_begin_an_overlay_at_the_same_time(tmp_path):
+    """Both have it; not a mount of another source."""
+    inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")
+
+    class Late(StoreWrapper):
+        """Another mount begins the overlay after the first look."""
+
+        def info(self, key):
+            found = super().info(key)
+            if key == "source.json" and found is None:
+                OverlayStore(inner, upper, "s")
+            return found
+
+    first = OverlayStore(inner, Late(upper), "s")
+    OverlayStore(inner, upper, "s").put("k", [b"new"], expected=None)
+    assert bytes(first.get("k", limit=9).data) == b"new"
+    shutil.rmtree(tmp_path / "o")
+    with pytest.raises(StoreError, match="another source"):
+        OverlayStore(inner, Late(_store(tmp_path / "o")), "t")
+
+
 def test_an_overlay_of_a_store_that_is_read_only(tmp_path):
     inner = _store(tmp_path / "s")
 

@@ -68,10 +68,11 @@ class OverlayStore(StoreWrapper):
         self._documents = documents
         self._upper = upper
         mark = json.dumps({"source": source}).encode()
+        if upper.info(_SOURCE) is None:
+            with suppress(StoreConflict):  # of a mount that begins at the same time
+                upper.put(_SOURCE, [mark], expected=None)
         found = upper.get(_SOURCE, limit=_LONGEST_STATE)
-        if found is None:
-            upper.put(_SOURCE, [mark], expected=None)
-        elif bytes(found.data) != mark:
+        if found is None or bytes(found.data) != mark:
             raise StoreError("", f"{upper.local_path} holds changes to another source")
 
     @property
