@@ -51,6 +51,22 @@ def test_shrinking_drops_data_only_when_forced(array):
     assert 0 < stored(array) < before
 
 
+@pytest.mark.parametrize("shape", [3, 99])
+def test_an_object_that_cannot_be_looked_at_is_named(tmp_path, shape):
+    """A link without a target, as git-annex leaves it, beyond the smaller of two shapes."""
+    path = tmp_path / "a"
+    zarr.create_array(path, shape=(7,), dtype="i4", chunks=(2,))[:] = 1
+    key = "c/3" if shape == 3 else "c/9"
+    (path / key).unlink(missing_ok=True)
+    (path / key).symlink_to("nowhere")
+    told = resize(path, "--shape", shape, "--force", fails=1)
+    reason = f"{key}: is missing: a symbolic link on its path has no target"
+    assert told == f"zarrfs: {path} is not resized: {reason}"
+    assert zarr.open_array(path).shape == (7,)
+    (path / key).unlink()
+    resize(path, "--shape", shape, "--force")
+
+
 def test_a_dry_run_changes_nothing(array):
     told = resize(array, "--shape", "0,0", "--dry-run")
     assert told.startswith(f"would resize {array}: 7x9 to 0x0; ")

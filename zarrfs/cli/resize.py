@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -86,14 +88,15 @@ def command(
             zarr_format=metadata.zarr_format,
         )
         change = f"{source}: {shape_text(resize.old)} to {shape_text(resize.new)}"
-        lost = list(islice(resize.lost_objects(), _MOST_COUNTED)) if resize.loses_data else []
+        with _named(source):
+            lost = list(islice(resize.lost_objects(), _MOST_COUNTED)) if resize.loses_data else []
         total = len(lost)
         if dry_run:
             click.echo(f"would resize {change}; {_in_words(lost)}")
             return 0
         if lost and not force:
             raise ZarrfsError(f"{source}: {_in_words(lost)}; --force drops them")
-        with progress:
+        with progress, _named(source):
             done = resize.run()
     finally:
         store.close()
@@ -104,6 +107,15 @@ def command(
         )
     click.echo(f"resized {change}")
     return 0
+
+
+@contextmanager
+def _named(source: str) -> Iterator[None]:
+    """Has an error about an object say that the array is what it was."""
+    try:
+        yield
+    except ZarrfsError as error:
+        raise ZarrfsError(f"{source} is not resized: {error}") from error
 
 
 def _shape(text: str, old: Shape) -> Shape:
