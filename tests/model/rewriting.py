@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
+import tifffile
 
 from tests.model import rewriter
 
 PAGE = 4096
 VIEWS = ("array.bin", "array.npy", "array.h5", "chunks/0/0/0", "chunks/0/1/0", "shards/0/0/0")
+CHUNKED, IMAGE = "array.chunked.h5", "../image.ome.tif"
 
 
 class Model:
@@ -45,6 +48,38 @@ class Model:
                 self._frames[view] = self._frame((path / view).read_bytes())
         self.places: dict[str, np.ndarray] = {}
         self._find_places()
+        if (path / IMAGE).exists():
+            self._find_boxes()
+
+    def _find_boxes(self) -> None:
+        """Where files of boxes have elements, as the libraries of their formats say."""
+        shape = self._shapes["chunks"]
+        with h5py.File(self.path / CHUNKED) as file:
+            data = file["0"]
+            chunks = [data.id.get_chunk_info(n) for n in range(data.id.get_num_chunks())]
+            offsets = {chunk.chunk_offset: chunk.byte_offset for chunk in chunks}
+        self.places[CHUNKED] = self._boxes(CHUNKED, shape, offsets)
+        offsets = {}
+        with tifffile.TiffFile(self.path / IMAGE) as image:
+            pages = image.series[0].levels[0].pages
+            tile = (1, pages[0].tilelength, pages[0].tilewidth)
+            across = -(-pages[0].imagewidth // tile[2])
+            for plane, page in enumerate(pages):
+                for number, offset in enumerate(page.dataoffsets):
+                    row, column = divmod(number, across)
+                    offsets[plane, row * tile[1], column * tile[2]] = offset
+        self.places[IMAGE] = self._boxes(IMAGE, tile, offsets)
+
+    def _boxes(
+        self, view: str, shape: tuple[int, ...], offsets: dict[tuple[int, ...], int]
+    ) -> np.ndarray:
+        places = np.full((self.path / view).stat().st_size, -1)
+        for origin, offset in offsets.items():
+            part = self._numbers[tuple(slice(a, a + n) for a, n in zip(origin, shape, strict=True))]
+            box = np.full((*shape, self._item_size), -1)
+            box[tuple(map(slice, part.shape))] = part
+            places[offset : offset + box.size] = box.reshape(-1)
+        return places
 
     def _frame(self, content: bytes) -> tuple[int, int, bool]:
         """Bytes before the elements and behind them, and whether these are big-endian."""

@@ -20,6 +20,7 @@ import pytest
 import zarr
 
 from tests.conftest import Daemon, Mounter
+from tests.images import make_image
 from tests.model.rewriting import PAGE, Model, Program
 from tests.mount.test_workers import workers_of
 from tests.soak import TIMES
@@ -35,6 +36,7 @@ ARRAYS: dict[str, dict[str, Any]] = {
     "tall": {"shape": (64, 32, 64), "chunks": (64, 8, 8), "compressors": None},
     "sharded": {"shape": (60, 32, 64), "chunks": (10, 8, 16), "shards": (20, 16, 64)},
     "compressed": {"shape": (30, 50, 40), "chunks": (17, 20, 16)},
+    "image": {"shape": (2, 150, 100), "chunks": (1, 64, 64), "dimension_names": "zyx"},
 }
 # Name, array, options.
 RUNS = {
@@ -43,6 +45,7 @@ RUNS = {
     "always": ("plain", "recheck=always"),
     "big-endian": ("sharded", "memory=16M,byteorder=big"),
     "resized": ("compressed", "resize"),
+    "boxes": ("image", "views=all"),
 }
 
 
@@ -52,16 +55,20 @@ class Rewriting:
     def __init__(self, mount: Mounter, directory: Path, run: str) -> None:
         kind, options = RUNS[run]
         self._mount = mount
-        self._source = directory / "a.zarr"
+        self._source, self._array = directory / "a.zarr", directory / "a.zarr"
         self._options = f"rw,allow_remove,flush_delay=5,{options}"
         made = ARRAYS[kind]
         first = np.random.default_rng(1).integers(0, 1 << 16, made["shape"], np.uint16)
-        zarr.create_array(self._source, dtype="<u2", **made)[...] = first
+        if kind == "image":
+            make_image(self._source, "zyx", made["shape"], made["chunks"])
+            self._array /= "0"
+        zarr.create_array(self._array, dtype="<u2", overwrite=True, **made)[...] = first
         self._daemon: Daemon = mount(self._source, self._options, quiet=False)
         self._dice, self._said = random.Random(f"{run} {TIMES}"), list[str]()
         shapes = {tree: made[tree] for tree in ("chunks", "shards") if tree in made}
         order, big = "F" if "order=F" in options else "C", "byteorder=big" in options
-        self._model = Model(self._daemon.path, first, shapes, order=order, big=big)
+        self._path = self._daemon.path / self._array.relative_to(self._source)
+        self._model = Model(self._path, first, shapes, order=order, big=big)
         self._resizes = "resize" in options
         self._programs = [self._program() for _ in range(PROGRAMS)]
         self.happened: Counter[str] = Counter()
@@ -71,7 +78,7 @@ class Rewriting:
 
     @property
     def _stored(self) -> bytes:
-        return np.asarray(zarr.open_array(self._source, mode="r")[...], "<u2").tobytes()
+        return np.asarray(zarr.open_array(self._array, mode="r")[...], "<u2").tobytes()
 
     def _check_stored(self) -> None:
         stored = np.frombuffer(self._stored, np.uint8)
@@ -134,7 +141,7 @@ class Rewriting:
 
     def _remove(self) -> None:
         """A file of a chunk or shard; its elements are fill value then."""
-        view = self._dice.choice([view for view in self._model.places if "/" in view])
+        view = self._dice.choice([view for view in self._model.places if view[0] in "cs"])
         self._said.append(f"remove {view}")
         (self._model.path / view).unlink()
         self._model.wrote(view, 0, bytes(len(self._model.places[view])))
