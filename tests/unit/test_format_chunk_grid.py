@@ -58,6 +58,13 @@ def test_chunk_keys_as_metadata_has_them(parse, metadata, key):
     assert parse(chunk_key_encoding=metadata).chunk_keys.key((1, 2)) == key
 
 
+def test_indices_of_no_chunks_take_no_memory():
+    grid = ChunkGrid.regular((1 << 60, 3, 0), (1, 1, 1))
+    assert list(grid.every_index()) == []
+    assert list(ChunkGrid.regular((2, 3), (1, 2)).every_index()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert list(ChunkGrid.regular((), ()).every_index()) == [()]
+
+
 def grid_axis(extent, axis, name="rectilinear"):
     configuration = (
         {"kind": "inline", "chunk_shapes": [axis]} if name == "rectilinear"

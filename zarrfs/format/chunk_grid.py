@@ -204,6 +204,11 @@ class ChunkGrid:
             0 <= i < n for i, n in zip(index, self.counts, strict=True)
         )
 
+    def every_index(self) -> Iterator[Index]:
+        """All chunks, in C order."""
+        # `product` keeps the numbers along each axis first, even if there is no chunk.
+        return product(*map(range, self.counts)) if self.chunks else iter(())
+
     def chunks_in(self, origin: Index, shape: Shape) -> Iterator[Index]:
         """The chunks that hold elements of a box, some of which lie in the array."""
         return product(*self.ranges_in(origin, shape))

@@ -1,5 +1,7 @@
 """Files of an array in other formats, without a kernel."""
 
+import math
+
 import numpy as np
 import pytest
 import zarr
@@ -66,6 +68,34 @@ def test_a_header_names_the_file_beside_it(name, path, mount):
     found = m.read(f"a/{name}")
     assert len(found) == m.stat(f"a/{name}").size == m.stat(f"a/{name}").stored
     assert b"array.bin" in found or name == "array.bin.hdr"
+
+
+def test_what_is_larger_than_a_file_can_be_has_no_file(mount):
+    """But for the elements alone, if those fit."""
+    most = 2**63 - 1
+    place = {"attributes": {"GeoTransform": "0 1 0 0 0 -1", "spatial_ref": "EPSG:4326"}}
+    shapes = {"a": (most,), "b": (most - 5000,), "c": (3 << 60,), "n": (1 << 20, 1 << 35)}
+    kinds = {"data_type": "uint8", "fill_value": 0}
+    m = mount(MemoryStore({
+        "zarr.json": group_document(),
+        **{f"{name}/zarr.json": array_document(shape, (1 << 10,) * len(shape), **kinds)
+           for name, shape in shapes.items()},
+        "m/zarr.json": array_document((1 << 20, 1 << 30), (1, 1), **kinds, **place,
+                                      dimension_names=["y", "x"]),
+    }), views=("all",))  # fmt: skip
+    for name, shape in shapes.items():
+        shown = [file for file in m.ls(name) if file.startswith("array.")]
+        sizes = {file: m.stat(f"{name}/{file}").size for file in shown}
+        assert sizes["array.bin"] == math.prod(shape)
+        assert max(sizes.values()) <= most
+        assert ("array.npy" in sizes) == (name != "a")
+        assert ("array.h5" in sizes) == (name in "cn")
+        assert (CHUNKED in sizes) == (name == "n")
+    # A page for each chunk of one byte, and a tile of 64 KiB for some.
+    assert CHUNKED not in m.ls("m")
+    for name in ("group.h5", "group.nc", "tree.h5"):
+        assert m.stat(name).size <= most
+        assert b"zarrfs_left_out" in m.open(name).read(0, 1 << 16)
 
 
 def test_listing_makes_no_header(path, mount, monkeypatch):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from zarrfs import bounds
 from zarrfs.array.node_readers import Node
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.nodes.nodes import Local
@@ -23,6 +24,10 @@ log = logging.getLogger(__name__)
 
 _GROWING = "npy"
 """The only file with a header that an array grows through."""
+
+# Bytes of elements beyond which a file with a header may be larger than a file can be. The kernel
+# does not even list that.
+_MAY_NOT_FIT = bounds.LARGEST_LENGTH >> 8
 
 
 class _Known(NamedTuple):
@@ -136,6 +141,12 @@ class ArrayViews:
             known.plans[local] = plan
             if name == _GROWING:
                 _measure(known, local)
+            if (
+                array.nbytes > _MAY_NOT_FIT
+                and not self.is_header(local)
+                and array.nbytes + _measure(known, local) > bounds.LARGEST_LENGTH
+            ):
+                del known.names[file], known.plans[local], known.frames[local]
         return known
 
 

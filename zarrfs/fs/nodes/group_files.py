@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count, islice
 from typing import NamedTuple
 
+from zarrfs import bounds
 from zarrfs.array.node_readers import Node
 from zarrfs.errors import EntryNotFound, StoreListingUnsupported
 from zarrfs.format.chunk_grid import Shape
@@ -30,6 +31,8 @@ from zarrfs.views.tiles.tiling import Tiling
 from zarrfs.views.variable import read_texts
 
 _versions = count(1)
+# Elements of all arrays of a file. A file with headers and gaps around them can be as large.
+_MOST_BYTES = bounds.LARGEST_LENGTH >> 1
 
 
 class GroupFile(NamedTuple):
@@ -171,6 +174,7 @@ class MountedGroup(MountedNode):
         arrays: dict[str, FlatArray] = {}
         members: list[Member] = []
         groups: dict[str, Mapping[str, object]] = {}
+        size = 0
         others = ["…"] if len(nodes) > MOST_MEMBERS else []
         layout = self._layout if isinstance(wanted, Below) else FlatConfig()
         for path, node in nodes[:MOST_MEMBERS]:
@@ -183,7 +187,8 @@ class MountedGroup(MountedNode):
             metadata = node.node.metadata
             if len(members) >= MOST_ARRAYS or not isinstance(metadata, ArrayMetadata):
                 pass
-            elif isinstance(node, FlatArray):
+            elif isinstance(node, FlatArray) and size + node.data_size(Local.FLAT) <= _MOST_BYTES:
+                size += node.data_size(Local.FLAT)
                 arrays[path] = node
                 read = node.layout.read
                 elements = Elements(node.array, Window.whole(read), FlatConfig())

@@ -6,11 +6,9 @@ the `InodeSpace` that gives its inode.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from itertools import product
 from typing import NamedTuple
 
 from zarrfs.array.node_readers import Node
@@ -366,11 +364,11 @@ class MountedArray(MountedNode):
         None if there may be more than ``most``. Blocks.
         """
         array = self.array.array
-        counts = self.layout.stored.counts
-        if math.prod(counts) > most:
+        grid = self.layout.stored
+        if grid.chunks > most:
             return None
         size = newest = 0
-        for info in map(array.stored_info, product(*map(range, counts))):
+        for info in map(array.stored_info, grid.every_index()):
             if info is not None:
                 size += info.size
                 newest = max(newest, info.mtime_ns or 0)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +84,7 @@ def stored_objects(store: Store, path: str, metadata: ArrayMetadata) -> StoredOb
     # A page of a listing has a thousand objects with their sizes.
     listed = None if grid.chunks <= _FEW else store.list_all(path)
     if listed is None and grid.chunks <= limits.asked:
-        every = product(*map(range, grid.counts))
-        found = _ask(store, path, metadata, every, limits.asked)
+        found = _ask(store, path, metadata, grid.every_index(), limits.asked)
         return _count(grid.chunks, found, cells, complete=True)
     if listed is not None:
         entries = list(islice(listed, limits.listed + 1))

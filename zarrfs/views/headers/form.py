@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from zarrfs import bounds
 from zarrfs.views.bits import Bits, Zeroed
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.records import Records
@@ -19,6 +20,12 @@ LARGEST_HEADER = 4 << 20
 
 class Inexpressible(Exception):
     """The format cannot represent the array. The text is the reason, without a full stop."""
+
+
+def check_size(size: int) -> None:
+    """Raises Inexpressible for more bytes than a file can have."""
+    if size > bounds.LARGEST_LENGTH:
+        raise Inexpressible("would be larger than a file can be (8 EiB)")
 
 
 class Placed(NamedTuple):
@@ -37,6 +44,7 @@ class GroupForm:
     """
     header : all bytes that are none of elements.
     placed : the arrays in the order of their bytes.
+    size : of the file in bytes. Raises Inexpressible for more than a file can have.
     writable : whether programs may change elements through the file.
     marks : bytes of the header that programs change while they have the file open.
     """
@@ -46,6 +54,9 @@ class GroupForm:
     size: int
     writable: bool = False
     marks: range = range(0)
+
+    def __post_init__(self) -> None:
+        check_size(self.size)
 
     @property
     def element_bytes(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import Form, GroupForm, Inexpressible, Placed, Plan
+from zarrfs.views.headers.form import Form, GroupForm, Inexpressible, Placed, Plan, check_size
 from zarrfs.views.headers.hdf5.messages import MARKS, UNDEFINED
 from zarrfs.views.headers.hdf5.single import h5, make_single
 from zarrfs.views.tiles.computed import Computed, Numbers, Rows, Table
@@ -39,6 +39,8 @@ def chunked_h5(array: Described) -> Plan:
         raise Inexpressible("HDF5 takes chunks of one shape, and at least one")
     if math.prod(array.chunks) * array.data_type.item_size > _LARGEST_CHUNK:
         raise Inexpressible("HDF5 takes chunks of less than 4 GiB")
+    # Twice, for the tree: it has fewer bytes than the chunks, which take a page each.
+    check_size(2 * Tiling(array.shape, array.chunks, array.data_type.item_size, 0).size)
     return partial(_form, array, array.chunks)
 
 

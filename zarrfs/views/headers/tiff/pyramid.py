@@ -24,7 +24,7 @@ import numpy as np
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.form import Form, GroupForm, Inexpressible, Placed, Plan
+from zarrfs.views.headers.form import Form, GroupForm, Inexpressible, Placed, Plan, check_size
 from zarrfs.views.headers.grouped import Grouped, GroupFormat, Member
 from zarrfs.views.headers.tiff.directories import (
     ASCII,
@@ -90,6 +90,8 @@ def cog_tif(array: Described) -> Plan:
         raise Inexpressible("tiles are made of chunks of one shape")
     level = only_level(array, array.chunks)
     _check_map(level)
+    # Twice, for the directory: it has fewer bytes than the tiles.
+    check_size(2 * Tiling(array.shape, level.box, array.data_type.item_size, 0).size)
     return lambda: Form(b"", array.layout, boxed=_map([level]))
 
 
