@@ -2,6 +2,7 @@
 
 import io
 import json
+from string import ascii_letters, digits
 
 import h5py
 import numpy as np
@@ -337,3 +338,50 @@ def test_nifti_has_no_times_that_fall(array):
         b"finterval"
         not in find_format("tif")(describe(array("tyx"), FlatConfig(), around=around))().header
     )
+
+
+def times_of(kind, unit, values, parse):
+    """Metadata and elements of an array of times of numpy, in Zarr v3."""
+    name = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}[kind]
+    step = int(unit.rstrip(ascii_letters) or 1)
+    said = {"unit": unit.lstrip(digits), "scale_factor": step}
+    data_type = {"name": name, "configuration": said}
+    metadata = parse(
+        shape=[len(values)], data_type=data_type, fill_value="NaT", dimension_names=["when"],
+        chunk_grid={"name": "regular", "configuration": {"chunk_shape": [len(values)]}},
+    )  # fmt: skip
+    return metadata, np.array(values, f"{kind}8[{unit.replace('generic', 's')}]")
+
+
+@pytest.mark.parametrize("name", ["h5", "nc"])
+@pytest.mark.parametrize(("kind", "unit"), [("M", "D"), ("M", "s"), ("M", "ns"), ("m", "h")])
+def test_times_of_numpy_are_numbers_with_a_unit(kind, unit, name, parse, tmp_path):
+    """As anemoi and zarr-python store them; xarray finds the same times in the file."""
+    import xarray
+
+    metadata, values = times_of(kind, unit, [3, 5, "NaT"], parse)
+    described = describe(metadata, FlatConfig(), "t")
+    form = find_format(name)(described)()
+    path = tmp_path / "array.nc"
+    path.write_bytes(form.header + bytes(form.gap) + values.tobytes())
+    with xarray.open_dataset(path, engine="netcdf4", decode_timedelta=True) as found:
+        assert found["t"].dtype.kind == kind
+        np.testing.assert_array_equal(found["t"].values, values)
+    assert described.facts.missing == (-(2**63),)
+    assert b"'descr': '<" + values.dtype.str[1:].encode() in find_format("npy")(described)().header
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "10s", "generic"])
+def test_times_without_a_unit_of_cf_are_in_no_other_file(unit, parse):
+    """CF's years and months have a fixed length."""
+    metadata, _ = times_of("M", unit, ["NaT"], parse)
+    described = describe(metadata, FlatConfig())
+    assert (described.code, described.facts.unit) == ("", "")
+
+
+def test_coordinates_may_be_times_of_numpy(array, parse):
+    beside, values = times_of("M", "D", ["2000-01-01", "2000-01-03", "2000-01-05"], parse)
+    along = {"t": Neighbour("t", beside, values.view("i8"))}
+    (axis, *_) = gather(array("tyx"), Around((), {}, coordinates_in(along))).axes
+    assert (axis.origin, axis.spacing) == (10957, 2)
+    assert (axis.unit, axis.role) == ("days since 1970-01-01", "time")

@@ -31,8 +31,8 @@ _MEMORY = 4 << 20
 class Neighbour(NamedTuple):
     """
     path : of the array.
-    values : the elements of an array of one axis, native numbers; None of any other, of a long one,
-        and of one that cannot be read.
+    values : the elements of an array of one axis, native numbers, counts of times; None of any
+        other, of a long one, and of one that cannot be read.
     """
 
     path: str
@@ -84,7 +84,9 @@ def _values(store: Store, path: str, metadata: ArrayMetadata) -> NDArray[Any] | 
     grid, data_type = metadata.layout.read, metadata.layout.data_type
     if len(metadata.shape) != 1 or not 0 < metadata.elements <= _MOST:
         return None
-    if not data_type.fixed_size or data_type.dtype.kind not in "iuf" or grid.chunks > _MOST_CHUNKS:
+    if not data_type.fixed_size or data_type.dtype.kind not in "iufmM":
+        return None
+    if grid.chunks > _MOST_CHUNKS:
         return None
     array = Array(store, path, metadata, PartCache(_MEMORY), ArrayConfig(_MEMORY))
     values = np.empty(metadata.shape, data_type.dtype)
@@ -93,4 +95,4 @@ def _values(store: Store, path: str, metadata: ArrayMetadata) -> NDArray[Any] | 
             return None
         (first,), (length,) = grid.origin(result.index), grid.valid_shape(result.index)
         values[first : first + length] = result.chunk.reshape(-1)[:length]
-    return values
+    return values.view("i8") if values.dtype.kind in "mM" else values

@@ -16,6 +16,7 @@ from zarrfs.array.neighbours import Neighbour, Neighbours
 from zarrfs.views.facts.facts import Around, Axis, Coordinates, Role, role_of
 from zarrfs.views.facts.missing import as_meant, missing_values, packing
 from zarrfs.views.facts.text import plain
+from zarrfs.views.facts.times import as_numbers
 
 _TOLERANCE = 1e-3
 """GDAL's: the part of a step by which steps may differ."""
@@ -45,7 +46,7 @@ def coordinates_in(neighbours: Neighbours) -> dict[str, Coordinates]:
 
 
 def _coordinates(neighbour: Neighbour) -> Coordinates | None:
-    values, metadata = neighbour.values, neighbour.metadata
+    values, metadata = neighbour.values, as_numbers(neighbour.metadata)
     if values is None:
         return None
     scale, offset = packing(metadata.attributes)

@@ -51,7 +51,7 @@ def typed_attributes(
     missing = [*left_out]
     room = _LARGEST_TOTAL
     if array is not None and array.no_data is not None:
-        value = np.array(array.no_data).astype(array.data_type.dtype)
+        value = np.array(array.no_data).astype(array.numbers)
         found.append(TypedAttribute("_FillValue", value))
     for name, value in attributes.items():
         if name in _RESERVED or value is None:
@@ -88,7 +88,7 @@ def _is_name(name: str) -> bool:
 
 def _made(name: str, value: Any, array: Described | None) -> str | list[str] | NDArray[Any] | None:
     if array is not None and array.code[:1] in ("i", "u", "f"):
-        if name in OF_THE_TYPE and (found := typed(value, array.data_type.dtype)) is not None:
+        if name in OF_THE_TYPE and (found := typed(value, array.numbers)) is not None:
             return found
         if name in OF_FLOATS and (found := typed(value, np.dtype("f8"))) is not None:
             return found

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.data_type import DataType
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.facts.facts import Axis, Facts, Georeference, Number
+from zarrfs.views.facts.times import of_times
 from zarrfs.views.headers.form import Inexpressible
 
 # The longest last axis that its name makes channels. Behind lines and columns TIFF sets the limit.
@@ -63,12 +66,18 @@ class Described:
         return self.layout.byteorder == "big"
 
     @property
+    def numbers(self) -> np.dtype[Any]:
+        """The numpy type of the elements; of counts for times."""
+        dtype = self.data_type.dtype
+        return np.dtype("<i8") if of_times(dtype) else dtype
+
+    @property
     def code(self) -> str:
         """Kind and bytes of a plain number as it is meant, in numpy's notation: ``u2``, ``b1``.
 
         Empty for all other types.
         """
-        dtype = self.data_type.dtype
+        dtype = self.numbers
         plain = dtype.isbuiltin == 1 and dtype.kind in "biufc" and self.data_type.bits is None
         kind = dtype.kind if self.facts.signed is None else "ui"[self.facts.signed]
         return f"{kind}{dtype.itemsize}" if plain and self.data_type.fixed_size else ""

@@ -182,15 +182,16 @@ def _counted(column: _Column, members: Mapping[str, Member]) -> _Column:
 
 def _type(array: Described) -> _Type | None:
     dtype = array.data_type.dtype
-    if array.code[:1] in ("i", "u"):
-        return _integer(array.code)
-    if array.code[:1] == "f":
-        return _Type(_FLOAT, {0: Scalar("h", {2: 0, 4: 1, 8: 2}[dtype.itemsize])})
     if dtype.kind in "mM":
         unit, step = np.datetime_data(dtype)
         if unit in _UNITS and step == 1:
             number = _TIMESTAMP if dtype.kind == "M" else _DURATION
             return _Type(number, {0: Scalar("h", _UNITS[unit])})
+        return None
+    if array.code[:1] in ("i", "u"):
+        return _integer(array.code)
+    if array.code[:1] == "f":
+        return _Type(_FLOAT, {0: Scalar("h", {2: 0, 4: 1, 8: 2}[dtype.itemsize])})
     if dtype.kind in "SV" and array.data_type.fixed_size and dtype.fields is None:
         return _Type(_BINARY, {0: Scalar("i", dtype.itemsize)})
     return None

@@ -67,7 +67,7 @@ def dataset_of(
     if dimensions == [name]:
         said = {**said, **axis_attribute(name, said)}
     attributes = typed_attributes(said, array)
-    kind = array.data_type.dtype.newbyteorder(dtype.byteorder)
+    kind = array.numbers.newbyteorder(dtype.byteorder)
     if netcdf and kind.kind == "b":
         kind = np.dtype("i1")
         attributes = [a for a in attributes if a.name != "dtype"]

@@ -1,0 +1,49 @@
+"""Times of numpy as CF has them: numbers with a unit.
+
+https://cfconventions.org/cf-conventions/cf-conventions.html#time-coordinate
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
+from zarrfs.format.metadata.node import ArrayMetadata
+
+_NUMBERS = CORE_DATA_TYPES["int64"]
+_NOT_A_TIME = -(2**63)
+# CF's years and months have a fixed length, those of numpy do not.
+_UNITS = {
+    "D": "days", "h": "hours", "m": "minutes", "s": "seconds",
+    "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds",
+}  # fmt: skip
+
+
+def of_times(dtype: np.dtype[Any]) -> Mapping[str, str]:
+    """The attributes of counts of a time; empty for other types, and for times without a unit.
+
+    Those of a difference are xarray's, which has them in units of ``s``, ``ms``, ``us`` and ``ns``.
+    """
+    if dtype.kind not in "mM":
+        return {}
+    name, step = np.datetime_data(dtype)
+    unit = _UNITS.get(name)
+    if unit is None or step != 1:
+        return {}
+    if dtype.kind == "m":
+        return {"units": unit, **({"dtype": f"timedelta64[{name}]"} if "s" in name else {})}
+    return {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
+
+
+def as_numbers(metadata: ArrayMetadata) -> ArrayMetadata:
+    """The same array; one of times as one of the numbers with these bytes."""
+    said = of_times(metadata.layout.data_type.dtype)
+    if not said:
+        return metadata
+    return metadata._replace(
+        layout=metadata.layout._replace(data_type=_NUMBERS),
+        attributes={**metadata.attributes, **said, "_FillValue": _NOT_A_TIME},
+    )
