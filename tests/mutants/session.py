@@ -7,6 +7,7 @@ head of a function or in no function, goes into a copy of the repository.
 
 import ast
 import hashlib
+import importlib
 import json
 import os
 import tempfile
@@ -126,6 +127,11 @@ class Session:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         assert not session.testsfailed, "some tests cannot be collected"
         self._items = {item.nodeid: item for item in session.items}
+        for name in self._modules:
+            # Also those that tests import later: only functions that are there can be changed.
+            importlib.import_module(
+                name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            )
         trials: deque[_Trial] = deque()
         if self._copies:
             self._seconds = dict.fromkeys(self._items, 0.0)
