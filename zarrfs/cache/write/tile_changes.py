@@ -265,7 +265,6 @@ class TileChanges:
     def begin_store(self) -> TileCopy:
         """A copy to be stored; from now on later changes are recorded."""
         self._storing = len(self._patches)
-        self._later = None
         return self.copy()
 
     def stored(self, copy: TileCopy) -> bool:
