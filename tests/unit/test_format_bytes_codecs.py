@@ -180,6 +180,15 @@ class TestZstd:
         with pytest.raises(DecodeError):
             ZstdCodec().bind(EXACT).decode(zstd_frame_without_content_size(data), None)
 
+    def test_a_thread_keeps_a_compressor_of_little_memory_only(self):
+        for level, kept in ((1, True), (19, False)):
+            ZstdCodec(level=level).bind(EXACT).encode(bytes(1 << 20))
+            assert (zstd._threads.compressor is not None) == kept
+
+    def test_a_block_of_the_reserved_type(self):
+        with pytest.raises(DecodeError, match="reserved"):
+            content_size(bytes.fromhex("28b52ffd0058 070000"))
+
     def test_a_frame_without_content_size_of_unknown_decoded_size(self):
         bound = SizeBound(1 << 20, exact=False)
         data = zstd_frame_without_content_size(TEXT)

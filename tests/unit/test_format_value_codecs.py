@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.soak import examples
@@ -142,6 +142,8 @@ class TestCastValue:
     @pytest.mark.parametrize("out_of_range", [None, "clamp"])
     @examples(30)
     @given(value=FLOATS.filter(math.isfinite), rounding=st.sampled_from(ROUNDINGS))
+    @example(value=460.0, rounding="nearest-away")
+    @example(value=-460.0, rounding="nearest-even")
     def test_to_small_floats(self, name, out_of_range, value, rounding):
         configuration = {"data_type": name, "rounding": rounding}
         if out_of_range:
@@ -181,6 +183,11 @@ class TestCastValue:
         assert bound.encode(values).tolist() == [255, 254, 9, 2, 0]
         back = bound.decode(np.array([255, 254, 1, 2, 0], "u1"))
         assert str(back.tolist()) == "[nan, inf, 1.0, 2.0, 0.0]"
+
+    @pytest.mark.parametrize("pairs", [5, "ab", ["ab"], [[1]], [[1, 2, 3]], {"ab": 1}])
+    def test_a_scalar_map_is_a_list_of_pairs(self, pairs):
+        with pytest.raises(ValueError, match="pairs"):
+            bind("cast_value", {"data_type": "uint8", "scalar_map": {"encode": pairs}}, "int8", 1)
 
     def test_special_values(self):
         bound = bind("cast_value", {"data_type": "float16"}, "float64", 4)
@@ -298,6 +305,20 @@ class TestBitround:
         expected = BitRound(keepbits).encode(values.copy())
         bound = bind("bitround", {"keepbits": keepbits}, "float32", 500)
         assert bound.encode(values).tobytes() == expected.tobytes()
+
+    @pytest.mark.parametrize("keepbits", range(1, 9))
+    @pytest.mark.parametrize(("name", "most"), [("int8", 127), ("uint8", 255), ("int32", 2**31)])
+    def test_integers(self, name, most, keepbits):
+        def rounded(value: int) -> int:
+            drop = max(0, abs(value).bit_length() - keepbits)
+            near = round(Fraction(abs(value), 1 << drop)) << drop
+            size = near if near <= most else abs(value) >> drop << drop
+            return -size if value < 0 else size
+
+        values = list(range(most - 255, most + 1) if most < 256 else range(-1000, 1000))
+        bound = bind("bitround", {"keepbits": keepbits}, name, len(values))
+        chunk = np.array(values, find_data_type(name).dtype)
+        assert bound.encode(chunk).tolist() == [rounded(value) for value in values]
 
     @pytest.mark.parametrize(("keepbits", "name"), [
         (23, "float32"), (24, "float32"), (60, "float64"), (99, "complex64"), (11, "float16"),
@@ -440,6 +461,13 @@ class TestZfp:
         codec = find_codec("zfp")[1](mode="reversible")
         bound = codec.bind(ChunkSpec((4, 4, 4), data_type, data_type.fill_bytes(0)))
         assert bound.decode(bound.encode(values)).tobytes() == values.tobytes()
+        if data_type.dtype.kind in "iu":
+            # As zfp_promote_int8_to_int32 and its like.
+            bits = 8 * data_type.item_size
+            middle = 1 << bits - 1 if data_type.dtype.kind == "u" else 0
+            wide = codec.bind(ChunkSpec((4, 4, 4), find_data_type("int32"), bytes(4)))
+            promoted = (values.astype("<i4") - middle) << 31 - bits
+            assert bytes(bound.encode(values)) == bytes(wide.encode(promoted))
 
     @pytest.mark.parametrize(("name", "most"), [("uint32", 2**31 - 1), ("uint64", 2**63 - 1)])
     def test_unsigned_types_keep_their_value(self, name, most):
