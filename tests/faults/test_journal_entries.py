@@ -237,7 +237,7 @@ def test_a_replay_that_was_cut_short_is_done_again(opened, source, kept, left):
     writes = [
         [(0, value(1001) * 4), (40 * ROW, b"\1\2\3")],
         [(4, value(1002) * 2), (40 * ROW + 1, b"\4"), (41 * ROW, b"\5\6")],
-        [(4, b"\7"), (41 * ROW, value(1003))],
+        [(4, b"\7"), (40 * ROW + 2, b"\x09"), (41 * ROW, value(1003))],
     ]
     for file, some in zip(files, writes, strict=True):
         for offset, data in some:
@@ -250,7 +250,9 @@ def test_a_replay_that_was_cut_short_is_done_again(opened, source, kept, left):
         contents[entry.name] = entry.read_bytes()
     done = replay(opened, source)
     assert done[0, :4].tolist() == [1001, 1002 & ~255 | 7, 1002, 1001]
-    assert done[40, 0] == int.from_bytes(b"\1\4\3\0", "little") | int(expected()[40, 0]) & 255 << 24
+    assert (
+        done[40, 0] == int.from_bytes(b"\1\4\x09\0", "little") | int(expected()[40, 0]) & 255 << 24
+    )
     assert done[41, 0] == 1003
     order = sorted(contents, key=lambda name: written(contents[name]))
     # Of one chunk, earlier ones are removed first.

@@ -31,13 +31,14 @@ def layout_of(location, codecs, **members):
 
 
 class Case:
-    def __init__(self, location, name):
+    def __init__(self, location, name, missing=2):
         codecs, encode = CODECS[name]
         self.location = location
         self.layout = layout_of(location, codecs)
         parts = [encode(NUMBERS[i * SIDE : (i + 1) * SIDE].tobytes()) for i in range(CHUNKS)]
         # One that is not stored, which must stay so.
-        parts[2] = None
+        parts[missing] = None
+        self.missing = missing
         self.whole = shard(parts, location)
         self.index = self.layout.levels[0].index_codec((CHUNKS * SIDE,))
         self.inner = self.layout.chunk_codec((SIDE,))
@@ -59,7 +60,7 @@ class Case:
                 assert chunk.tobytes() == NUMBERS[i * SIDE : (i + 1) * SIDE].tobytes(), i
                 kept.add(i)
         assert len(kept) == saved.kept
-        assert 2 not in kept
+        assert self.missing not in kept
         assert not kept & {place[0] for place in saved.lost}
         return kept
 
@@ -91,8 +92,9 @@ class TestAnyDamage:
         bad[-1 if location == "end" else case.index.size - 1] ^= 1
         assert case.salvage(bad) == STORED
 
-    def test_cut_short_anywhere(self, location, name):
-        case = Case(location, name)
+    @pytest.mark.parametrize("missing", [0, 2])
+    def test_cut_short_anywhere(self, location, name, missing):
+        case = Case(location, name, missing)
         counts = [len(case.salvage(case.whole[:length])) for length in range(len(case.whole))]
         if location == "start":
             # As many as are still there.

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
+from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.errors import StoreUnavailable
 from zarrfs.locks import AnyLock
@@ -135,7 +136,21 @@ def test_changes_of_a_tile(mount, monkeypatch):
 
     for name in ("write", "begin_store", "end_store", "stored", "copy"):
         monkeypatch.setattr(TileChanges, name, checked(name))
+    mount.edit("array.bin").write(0, bytes(100))
+    assert list(mount.array()._dirty.snapshot())
     work(mount)
+    assert missed == []
+
+
+def test_indexes_of_shards():
+    cache = PartCache(100)
+    missed: list[str] = []
+    cache._items = guarded(OrderedDict(), cache._lock, set(), missed)
+    for number in range(3):
+        cache.put((number,), memoryview(bytes(50)))
+    assert [cache.get((number,)) is None for number in range(3)] == [True, False, False]
+    cache.resize(50)
+    cache.clear()
     assert missed == []
 
 
