@@ -385,3 +385,40 @@ def test_coordinates_may_be_times_of_numpy(array, parse):
     (axis, *_) = gather(array("tyx"), Around((), {}, coordinates_in(along))).axes
     assert (axis.origin, axis.spacing) == (10957, 2)
     assert (axis.unit, axis.role) == ("days since 1970-01-01", "time")
+
+
+SERIES = {"conversion": 0.001, "offset": 0.5, "resolution": -1.0, "unit": "V"}
+
+
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        (SERIES, (0.001, 0.5, "V")),
+        (SERIES | {"conversion": 1.0, "offset": 0.0}, (None, None, "V")),
+        (SERIES | {"unit": "n.a."}, (0.001, 0.5, "")),
+        ({"conversion": 0.001, "unit": "V"}, (None, None, "")),
+        (SERIES | {"conversion": "x"}, (None, None, "")),
+    ],
+)
+def test_series_of_nwb(said, facts, array):
+    metadata = array("yx", attributes=said)
+    found = gather(metadata)
+    assert (found.scale, found.offset, found.unit) == facts
+    described = describe(metadata, FlatConfig(), "data")
+    form = find_format("nc")(described)()
+    with h5py.File(io.BytesIO(form.header + bytes(form.gap + described.nbytes))) as file:
+        attributes = dict(file["data"].attrs)
+    assert attributes.get("scale_factor") == facts[0]
+    assert attributes.get("units", b"").decode() == facts[2]
+
+
+def test_zeros_of_hdmf_are_numbers():
+    """hdmf-zarr names the axes of its arrays of Zarr 2 for xarray."""
+    document = {
+        "zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "<i8", "compressor": None,
+        "fill_value": 0, "order": "C", "filters": None,
+    }  # fmt: skip
+    for said, missing in (({}, (0,)), ({"zarr_dtype": "int64"}, ())):
+        attributes = json.dumps({"_ARRAY_DIMENSIONS": ["num_times"], **said})
+        metadata = parse_array_v2(json.dumps(document).encode(), attributes.encode())
+        assert gather(metadata).missing == missing

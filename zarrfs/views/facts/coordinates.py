@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.neighbours import Neighbour, Neighbours
+from zarrfs.views.facts.as_cf import as_cf
 from zarrfs.views.facts.facts import Around, Axis, Coordinates, Role, role_of
 from zarrfs.views.facts.missing import as_meant, missing_values, packing
 from zarrfs.views.facts.text import plain
-from zarrfs.views.facts.times import as_numbers
 
 _TOLERANCE = 1e-3
 """GDAL's: the part of a step by which steps may differ."""
@@ -46,7 +46,7 @@ def coordinates_in(neighbours: Neighbours) -> dict[str, Coordinates]:
 
 
 def _coordinates(neighbour: Neighbour) -> Coordinates | None:
-    values, metadata = neighbour.values, as_numbers(neighbour.metadata)
+    values, metadata = neighbour.values, as_cf(neighbour.metadata)
     if values is None:
         return None
     scale, offset = packing(metadata.attributes)

@@ -8,13 +8,13 @@ from typing import Any
 
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.facts.affine import oriented, with_affine
+from zarrfs.views.facts.as_cf import as_cf
 from zarrfs.views.facts.coordinates import along
 from zarrfs.views.facts.facts import Around, Axis, Channel, Facts, role_of
 from zarrfs.views.facts.georeference import georeference
 from zarrfs.views.facts.missing import missing_values, packing, signedness, valid_range
 from zarrfs.views.facts.ome import OmeLevel, ome_level
 from zarrfs.views.facts.text import number, plain
-from zarrfs.views.facts.times import as_numbers
 from zarrfs.views.facts.wcs import cards_of
 
 _UNIT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)?\s*(.*)", re.ASCII)
@@ -30,7 +30,7 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
       (https://google.github.io/tensorstore/driver/zarr3), OME-Zarr, `coordinates`;
     - place: `georeference`, `affine`, `wcs`; missing values and packed numbers: `missing`.
     """
-    metadata = as_numbers(metadata)
+    metadata = as_cf(metadata)
     attributes = metadata.attributes
     level = ome_level(around, len(metadata.shape))
     axes = [_within_bounds(axis) for axis in along(_axes(metadata, level), around)]

@@ -30,6 +30,8 @@ OF_THE_TYPE = frozenset(
 OF_FLOATS = frozenset(("scale_factor", "add_offset"))
 
 _MOST = 1024
+_HDMFS = "zarr_dtype"
+"""The attribute of all arrays that hdmf-zarr writes."""
 _NAMED = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf, "nan": np.nan}
 
 
@@ -57,7 +59,13 @@ def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
 
 
 def of_xarray(metadata: ArrayMetadata) -> bool:
-    """Whether xarray opens the array: its axes have names, or an attribute says it has no axes."""
+    """Whether xarray wrote the array, as far as one can know.
+
+    Its axes have names, or an attribute says it has no axes; and it is not one of HDMF (NWB), which
+    names the axes of its arrays for xarray, and means numbers by zeros.
+    """
+    if _HDMFS in metadata.attributes:
+        return False
     return bool(metadata.dimension_names) or V2_DIMENSIONS in metadata.attributes
 
 

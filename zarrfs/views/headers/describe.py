@@ -8,10 +8,10 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import Region
 from zarrfs.views.facts.affine import affine_of_part
+from zarrfs.views.facts.as_cf import as_cf
 from zarrfs.views.facts.facts import Around, Axis, Facts, Georeference
 from zarrfs.views.facts.gather import gather
 from zarrfs.views.facts.text import plain
-from zarrfs.views.facts.times import as_numbers
 from zarrfs.views.facts.wcs import cards_of_part
 from zarrfs.views.headers.described import Described
 
@@ -43,7 +43,7 @@ def describe(
         layout,
         plain(name) or "array",
         metadata.layout.fill if metadata.has_fill else None,
-        as_numbers(metadata).attributes,
+        as_cf(metadata).attributes,
         georeference,
         facts=facts,
         chunks=metadata.layout.read.regular_shape if region is None else None,

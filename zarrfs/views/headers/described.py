@@ -12,8 +12,8 @@ import numpy as np
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.data_type import DataType
 from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.facts.as_cf import of_times
 from zarrfs.views.facts.facts import Axis, Facts, Georeference, Number
-from zarrfs.views.facts.times import of_times
 from zarrfs.views.headers.form import Inexpressible
 
 # The longest last axis that its name makes channels. Behind lines and columns TIFF sets the limit.

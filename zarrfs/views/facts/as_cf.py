@@ -1,6 +1,9 @@
-"""Times of numpy as CF has them: numbers with a unit.
+"""Facts about the elements of an array in the words of CF.
 
-https://cfconventions.org/cf-conventions/cf-conventions.html#time-coordinate
+- Times of numpy are numbers with a unit:
+  https://cfconventions.org/cf-conventions/cf-conventions.html#time-coordinate
+- NWB has a factor, an offset and a unit of series of values:
+  https://nwb-schema.readthedocs.io/en/latest/format.html#timeseries
 """
 
 from __future__ import annotations
@@ -12,9 +15,12 @@ import numpy as np
 
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.views.facts.text import number
 
 _NUMBERS = CORE_DATA_TYPES["int64"]
 _NOT_A_TIME = -(2**63)
+_NO_UNITS = ("n.a.", "unknown")
+"""NWB's words for none."""
 # CF's years and months have a fixed length, those of numpy do not.
 _UNITS = {
     "D": "days", "h": "hours", "m": "minutes", "s": "seconds",
@@ -38,11 +44,24 @@ def of_times(dtype: np.dtype[Any]) -> Mapping[str, str]:
     return {"units": f"{unit} since 1970-01-01", "calendar": "proleptic_gregorian"}
 
 
-def as_numbers(metadata: ArrayMetadata) -> ArrayMetadata:
-    """The same array; one of times as one of the numbers with these bytes."""
+def _of_nwb(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes of the elements of a series, all of which have these three."""
+    factor, offset = number(attributes.get("conversion")), number(attributes.get("offset", 0))
+    unit = attributes.get("unit")
+    if factor is None or offset is None or "resolution" not in attributes or unit is None:
+        return {}
+    said = {} if unit in _NO_UNITS else {"units": unit}
+    if (factor, offset) != (1, 0):
+        said |= {"scale_factor": factor, "add_offset": offset}
+    return said
+
+
+def as_cf(metadata: ArrayMetadata) -> ArrayMetadata:
+    """The same array with CF's attributes; one of times as one of the numbers with these bytes."""
     said = of_times(metadata.layout.data_type.dtype)
     if not said:
-        return metadata
+        said = _of_nwb(metadata.attributes)
+        return metadata._replace(attributes={**metadata.attributes, **said}) if said else metadata
     return metadata._replace(
         layout=metadata.layout._replace(data_type=_NUMBERS),
         attributes={**metadata.attributes, **said, "_FillValue": _NOT_A_TIME},
