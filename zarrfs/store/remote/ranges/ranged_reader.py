@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.ranges.assemble import Piece, cut
@@ -155,7 +157,7 @@ class RangedReader:
             if size > limit:
                 raise TooLarge(size, limit)
             if size > most:
-                buffer = memoryview(bytearray(size))
+                buffer = np.empty(size, np.uint8).data
             return buffer
 
         # At least one byte: a range of no bytes is not valid.
@@ -237,7 +239,7 @@ class RangedReader:
                 target = memoryview(part)
             else:
                 if target is None:
-                    target = memoryview(bytearray(length))
+                    target = np.empty(length, np.uint8).data
                 target[done : done + len(part)] = part
             done += len(part)
         if done != length:
