@@ -58,6 +58,12 @@ def test_a_scan_of_a_shard_in_any_order_takes_few_requests(
     daemon.umount()
 
 
+def test_a_mount_over_http_that_nobody_reads_has_six_threads_at_most(server, shard, mount_daemon):
+    daemon = mount_daemon(f"{server.url}/b/a.zarr", quiet=False)
+    assert len(os.listdir(f"/proc/{daemon.pid}/task")) <= 6
+    daemon.umount()
+
+
 def test_etags_that_differ_between_replies_fetch_no_byte_more_than_twice(
     server, shard, mount_daemon
 ):

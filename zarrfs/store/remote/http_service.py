@@ -20,6 +20,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import getproxies
 
+from fsspec.asyn import get_loop
+
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
 from zarrfs.store.remote.ranges.on_loop import OnLoop
@@ -54,7 +56,7 @@ class HttpService:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        loop: asyncio.AbstractEventLoop = self._filesystem.loop
+        loop: asyncio.AbstractEventLoop = self._filesystem.loop or get_loop()
         return loop
 
     def head(self, path: str) -> ObjectInfo:
@@ -253,7 +255,8 @@ def _raise_for_status(response: Any, url: str) -> None:
 
 
 # All clients write such paths in the same way; clients differ in what they escape in others.
-_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._~-]*)*")
+_NAME = r"\.?[A-Za-z0-9_-][A-Za-z0-9._~-]*"
+_PLAIN = re.compile(rf"{_NAME}(?:/{_NAME})*")
 
 
 class HttpObjects:
