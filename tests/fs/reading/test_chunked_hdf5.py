@@ -14,6 +14,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.images import noise
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import NotPermitted
+from zarrfs.fs.coherence.array_pages import ArrayPages
 from zarrfs.store.local.local import LocalStore
 
 NAME = "array.chunked.h5"
@@ -133,19 +134,31 @@ def test_what_a_distant_store_has_sent_stays_in_memory(mount, tmp_path):
     assert m.tree.stats.loads == 8
 
 
-def test_writing(tmp_path, opened):
+def test_writing(tmp_path, opened, monkeypatch):
     data = noise((100, 90), "u2")
     zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(64, 64), dtype="u2")[...] = data
     m = opened(LocalStore(tmp_path / "a"), views=VIEWS)
-    with h5py.File(io.BytesIO(m.read(NAME))) as found:
+    whole = m.read(NAME)
+    with h5py.File(io.BytesIO(whole)) as found:
         at = _dataset(found).id.get_chunk_info_by_coord((0, 64)).byte_offset
+        start = _dataset(found).id.get_chunk_info_by_coord((0, 0)).byte_offset
     file = m.edit(NAME)
+    # What begins in the header goes past the pages of the array, too.
+    past, write_past = [], ArrayPages.write_past
+
+    def noted(pages, *given):
+        past.append(pages)
+        return write_past(pages, *given)
+
+    monkeypatch.setattr(ArrayPages, "write_past", noted)
+    file.write(start - 8, whole[start - 8 : start] + np.full(64, 7, "<u2").tobytes())
+    assert len(past) == 1
     # The first row of a chunk of 64 columns, of which the array has 26.
     file.write(at, np.full(64, 5, "<u2").tobytes())
     with pytest.raises(NotPermitted):
         file.write(at - 4096 * 8, b"12345678")
     file.close()
-    data[0, 64:] = 5
+    data[0, :64], data[0, 64:] = 7, 5
     assert m.read("array.bin") == data.tobytes()
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "a")[...], data)
 
