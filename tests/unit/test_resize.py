@@ -390,20 +390,24 @@ def as_directory(store, root):
     return root
 
 
-def test_attributes_that_somebody_changes_meanwhile_stay(tmp_path):
-    make(tmp_path, (6, 6), (2, 2))
+@pytest.mark.parametrize(("key", "rows"), [("zarr.json", 4), ("c/2/0", 8)], ids=["end", "middle"])
+def test_attributes_that_somebody_changes_meanwhile_stay(tmp_path, key, rows):
+    make(tmp_path, (5, 6), (2, 2))
     store = WriteStore.of_directory(tmp_path)
+    # Of elements beyond the end.
+    store.replace("c/2/0", store.objects["c/0/0"])
     changed = json.loads(store.objects["zarr.json"]) | {"attributes": {"unit": "m"}}
 
     def before(request):
-        if request.operation == "put" and request.key == "zarr.json":
+        if request.key == key and (key != "zarr.json" or request.operation == "put"):
             store.before = lambda _request: None
             store.replace("zarr.json", json.dumps(changed).encode())
 
+    resized = Resize(store, "", (rows, 6))
     store.before = before
-    Resize(store, "", (4, 6)).run()
+    resized.run()
     document = json.loads(store.objects["zarr.json"])
-    assert document["shape"] == [4, 6]
+    assert document["shape"] == [rows, 6]
     assert document["attributes"] == {"unit": "m"}
 
 
