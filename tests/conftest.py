@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -87,6 +88,26 @@ def run_zarrfs(
         text=True,
         timeout=timeout,
         check=False,
+    )
+
+
+def run_python(*arguments: str | Path, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    """A new interpreter, to its end."""
+    return run_program(sys.executable, *arguments, **keywords)
+
+
+def run_program(
+    *command: object, timeout: float = COMMAND_TIMEOUT_S, check: bool = False, **keywords: Any
+) -> subprocess.CompletedProcess[str]:
+    """Any program, to its end; keywords are those of `subprocess.run`."""
+    return subprocess.run(
+        list(map(str, command)),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=check,
+        **keywords,
     )
 
 

@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import select
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.conftest import run_python
 from zarrfs.cli.completion import SHELLS
 from zarrfs.cli.main import cli
 from zarrfs.daemon.options.options import OPTIONS
@@ -20,13 +20,12 @@ _PROMPT = "ready> "
 
 
 def _run(instruction: str, **environment: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", "zarrfs"],
-        env={**os.environ, "_ZARRFS_COMPLETE": instruction, **environment},
-        capture_output=True,
-        text=True,
+    return run_python(
+        "-m",
+        "zarrfs",
         timeout=30,
         check=True,
+        env={**os.environ, "_ZARRFS_COMPLETE": instruction, **environment},
     ).stdout
 
 

@@ -2,13 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import zarr
 
-from tests.conftest import run_zarrfs
+from tests.conftest import run_python, run_zarrfs
 from zarrfs.daemon.options import config_file
 from zarrfs.daemon.options.config_file import configured
 from zarrfs.errors import UsageError
@@ -115,9 +113,7 @@ def test_a_directory_of_root_alone_is_not_for_others(tmp_path, mode):
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "print(config_file.configured(['s3://a'], None))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_python("-c", program)
     if mode == 0o750:
         assert (done.returncode, done.stdout) == (0, "('',)\n"), done.stderr
     else:

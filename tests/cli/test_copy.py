@@ -13,8 +13,7 @@ VALUES = np.arange(40 * 60, dtype="u2").reshape(40, 60)
 
 @pytest.fixture
 def source(tmp_path):
-    array = zarr.create_array(tmp_path / "a", shape=(40, 60), chunks=(10, 10), dtype="u2")
-    array[...] = VALUES
+    zarr.create_array(tmp_path / "a", shape=(40, 60), chunks=(10, 10), dtype="u2")[...] = VALUES
     return tmp_path / "a"
 
 

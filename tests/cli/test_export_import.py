@@ -336,24 +336,6 @@ def test_an_interrupted_import_goes_on_and_writes_only_what_differs(large, tmp_p
     assert stored(path).tobytes() == (tmp_path / "x.bin").read_bytes()
 
 
-def test_an_export_that_was_killed_goes_on(large, tmp_path, done):
-    path, numbers = large
-    out = tmp_path / "out"
-    out.mkdir()
-    arguments = ("export", "--resume", "--memory", "16M", path, out / "x")
-    killed = subprocess.Popen([*COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL)
-    give_up = time.monotonic() + 30
-    while not list(out.iterdir()) and killed.poll() is None and time.monotonic() < give_up:
-        time.sleep(0.001)
-    killed.kill()
-    killed.wait(30)
-    if (out / "x").exists():
-        (out / "x").unlink()
-    done(*arguments)
-    assert (out / "x").read_bytes() == numbers.tobytes()
-    assert [file.name for file in out.iterdir()] == ["x"]
-
-
 def test_a_signal_while_the_file_is_made_leaves_nothing(tmp_path, monkeypatch):
     real = os.open
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.conftest import run_program
 from zarrfs import __version__
 from zarrfs.cli.main import cli
 from zarrfs.daemon.options.options import OPTIONS
@@ -35,13 +36,7 @@ def pages(tmp_path_factory):
 
 
 def _shown(path: Path) -> str:
-    done = subprocess.run(
-        ["mandoc", "-T", "utf8", "-O", "width=500", path],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
+    done = run_program("mandoc", "-T", "utf8", "-O", "width=500", path, check=True)
     # Bold and underlined letters are printed over each other.
     return re.sub(".\x08", "", done.stdout)
 
@@ -52,13 +47,7 @@ def test_a_page_for_every_command(pages):
 
 
 def test_mandoc_finds_nothing(pages):
-    done = subprocess.run(
-        ["mandoc", "-T", "lint", "-W", "warning", *pages.values()],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = run_program("mandoc", "-T", "lint", "-W", "warning", *pages.values())
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from tests.cli.in_process import in_process
-from tests.conftest import COMMAND
+from tests.conftest import COMMAND, run_program
 from zarrfs.cli.sizes import exact_size, size_text
 from zarrfs.counted import counted
 from zarrfs.daemon.system.installation import Installation
@@ -104,13 +104,10 @@ def test_make_says_when_it_mounts_fusectl(tmp_path):
         program = tmp_path / name
         program.write_text(f"#!/bin/sh\nexit {status}\n")
         program.chmod(0o755)
-    done = subprocess.run(
-        [Path(__file__).parents[2] / ".ci/fuse.sh"],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=30,
+    done = run_program(
+        Path(__file__).parents[2] / ".ci/fuse.sh",
         check=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
     assert done.stdout == (
         "Mounted fusectl at /sys/fs/fuse/connections, so that a mount that hangs can be ended\n"

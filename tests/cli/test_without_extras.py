@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 import zarrfs
+from tests.conftest import run_python
 
 EXTRAS = (
     "adlfs aiobotocore aiohttp azure boto3 botocore cfgrib dask distributed eccodes fastparquet "
@@ -52,10 +51,15 @@ def test_one_line_names_the_extra(tmp_path):
         ("info", "icechunk://a"): (2, install("icechunk")),
         ("check", "a", "--scheduler", "dask"): (2, install("dask")),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, EXTRAS, json.dumps(list(expected))],
-        cwd=tmp_path, env={**os.environ}, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+    done = run_python(
+        "-c",
+        PROGRAM,
+        EXTRAS,
+        json.dumps(list(expected)),
+        timeout=100,
+        env={**os.environ},
+        cwd=tmp_path,
+    )
     lines = iter(done.stderr.splitlines())
     found = {}
     for line in lines:

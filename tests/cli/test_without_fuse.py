@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import click
 import pytest
 
+from tests.conftest import run_python
 from zarrfs.cli.main import cli
 
 BROKEN = {
@@ -24,14 +24,12 @@ def run(request, tmp_path):
     places = [str(tmp_path / "modules"), os.environ.get("PYTHONPATH", "")]
 
     def zarrfs(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "zarrfs", *arguments],
+        return run_python(
+            "-m",
+            "zarrfs",
+            *arguments,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
         )
 
     return zarrfs

@@ -16,10 +16,11 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.conftest import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -125,9 +126,7 @@ def _goes_on(text: str) -> bool:
     """Whether bash would ask for another line."""
     if re.search(r"(?<!\\)\\$", text):
         return True
-    done = subprocess.run(
-        ["bash", "-n", "-c", text], capture_output=True, text=True, timeout=10, check=False
-    )
+    done = run_program("bash", "-n", "-c", text)
     return "unexpected" in done.stderr or "here-document" in done.stderr
 
 

@@ -26,14 +26,12 @@ def prepare(directory: Path) -> None:
     image[::-1].tofile(directory / "new.raw")
 
     group = zarr.create_group(directory / "experiment.zarr")
-    raw = group.create_array(
+    group.create_array(
         "raw", shape=(32, 96, 96), chunks=(8, 32, 32), shards=(16, 96, 96), dtype="uint16"
-    )
-    raw[...] = image[:32, :96, :96]
-    nuclei = group.create_group("labels").create_array(
+    )[...] = image[:32, :96, :96]
+    group.create_group("labels").create_array(
         "nuclei", shape=(32, 96, 96), chunks=(16, 48, 48), dtype="uint32"
-    )
-    nuclei[...] = image[:32, :96, :96] // 40
+    )[...] = image[:32, :96, :96] // 40
 
     with h5py.File(directory / "weather.nc", "w") as file:
         file.create_dataset("temperature", data=np.arange(24.0).reshape(4, 6), chunks=(2, 3))

@@ -1,11 +1,10 @@
 """What is written from the code is what would be written now."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import click
 
+from tests.conftest import run_python
 from zarrfs.cli.main import cli
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -13,13 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_up_to_date() -> None:
     """``make docs`` writes it anew."""
-    done = subprocess.run(
-        [sys.executable, DOCS / "reference.py", "--check"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_python(DOCS / "reference.py", "--check")
     assert done.returncode == 0, done.stderr
 
 

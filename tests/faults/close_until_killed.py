@@ -8,8 +8,8 @@ Arguments: the directory of an array of two-byte elements, and where its element
 import mmap
 import os
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 # Of the whole array, and of a chunk of it: elements in a row.
@@ -69,14 +69,9 @@ def copies(program: Program) -> None:
     program.write(file, name, 0, 8, 64, 72)
     program.close(copy, name)
     program.write(file, name, 1, 9, 65)
-    threads = [
-        threading.Thread(target=_quietly, args=(program.close, each, name))
-        for each in (file, os.dup(file), os.dup(file))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        for each in (file, os.dup(file), os.dup(file)):
+            pool.submit(_quietly, program.close, each, name)
 
 
 def children(program: Program) -> None:

@@ -1,8 +1,8 @@
 """Mounts, without a kernel, that leave changes in a journal."""
 
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.fs.loop import Loop
@@ -107,17 +107,5 @@ class Kept:
 
 def in_thread(work: Callable[[], object]) -> None:
     """Do ``work`` in a thread of its own, to its end; raise what it raises."""
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            failed.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive()
-    if failed:
-        raise failed[0]
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()

@@ -1,14 +1,13 @@
 """Bombs in a process that could not hold what they decode to, native memory included."""
 
 import gzip
-import subprocess
-import sys
 from functools import reduce
 
 import numcodecs
 import numpy as np
 import pytest
 
+from tests.conftest import run_python
 from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
 from tests.fs.shards import shard, with_checksum
 
@@ -85,10 +84,9 @@ def reasons(tmp_path_factory):
         for i in (0, 2):
             (root / name / f"c/{i}").write_bytes(encode(bytes(2 * SIDE)))
         (root / name / "c/1").write_bytes(bomb())
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.read_within", str(ROOM), *(root / n for n in BOMBS)],
-        capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+    done = run_python(
+        "-m", "tests.faults.read_within", str(ROOM), *(root / n for n in BOMBS), timeout=100
+    )
     assert done.returncode == 0, done.stderr
     return dict(zip(BOMBS, done.stdout.splitlines(), strict=True))
 

@@ -31,10 +31,9 @@ STEP = 12
 @pytest.fixture(params=[None, (8, 8)], ids=["plain", "sharded"])
 def original(tmp_path: Path, request) -> Path:
     path = tmp_path / "original.zarr"
-    array = zarr.create_array(
+    zarr.create_array(
         path, shape=SHAPE, chunks=CHUNK, shards=request.param, dtype="<u2", fill_value=0
-    )
-    array[...] = 60_000
+    )[...] = 60_000
     return path
 
 

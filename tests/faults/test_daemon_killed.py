@@ -36,8 +36,7 @@ def test_old_or_new(mount_daemon, tmp_path):
     group = tmp_path / "group.zarr"
     zarr.open_group(group, mode="w")
     for kind, shape in KINDS.items():
-        array = zarr.create_array(group / kind, shape=(CHUNK * CHUNKS,), dtype="u4", **shape)
-        array[...] = 0
+        zarr.create_array(group / kind, shape=(CHUNK * CHUNKS,), dtype="u4", **shape)[...] = 0
     # What each chunk may hold: the last value known to be stored, and all that came later.
     allowed: dict[tuple[str, int], set[int]] = defaultdict(lambda: {0})
     place = tmp_path / "mount"

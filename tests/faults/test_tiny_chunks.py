@@ -1,9 +1,10 @@
 """Chunks of a few bytes take no more memory than `-o memory=` allows, whatever an object costs."""
 
-import subprocess
 import sys
 
 import pytest
+
+from tests.conftest import run_program, run_python
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -17,10 +18,7 @@ MEMORY = 64 << 20
 )
 def test_writing_chunks_of_eight_bytes_stays_within_memory(tmp_path, size, members):
     command = [sys.executable, "-m", "tests.faults.write_tiny_chunks"]
-    done = subprocess.run(
-        [*command, str(tmp_path), str(size), str(members), str(MEMORY)],
-        capture_output=True, text=True, timeout=250, check=False,
-    )  # fmt: skip
+    done = run_program(*command, str(tmp_path), str(size), str(members), str(MEMORY), timeout=250)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MEMORY
 
@@ -29,9 +27,6 @@ def test_writing_chunks_of_eight_bytes_stays_within_memory(tmp_path, size, membe
 def test_reading_chunks_of_one_byte_takes_few_objects_at_once(tmp_path, shape, chunk):
     """A chunk takes a kilobyte of them while it is read."""
     arguments = [tmp_path, shape, chunk, 200_000, 16 << 20]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.read_tiny_chunks", *map(str, arguments)],
-        capture_output=True, text=True, timeout=250, check=False,
-    )  # fmt: skip
+    done = run_python("-m", "tests.faults.read_tiny_chunks", *map(str, arguments), timeout=250)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MEMORY

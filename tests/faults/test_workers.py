@@ -15,6 +15,7 @@ import zarr
 
 from tests.mount.test_stopped_workers import IMPATIENT
 from tests.mount.test_workers import alive, children_of, comm, wait_for_end, workers_of, write
+from tests.waiting import wait_until
 from zarrfs.fuse.mount_table import topmost
 
 CRASHING = Path(__file__).parent / "crashing_zarrfs.py"
@@ -86,10 +87,7 @@ def kill_nursery(daemon) -> int:
     nursery = nursery_of(daemon.pid)
     os.kill(nursery, signal.SIGKILL)
     daemon.wait_for_log("the nursery has ended and is replaced")
-    give_up = time.monotonic() + 20
-    while "zarrfs-nursery" not in map(comm, children_of(daemon.pid)):
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: "zarrfs-nursery" in map(comm, children_of(daemon.pid)))
     assert nursery_of(daemon.pid) != nursery
     return nursery_of(daemon.pid)
 
@@ -184,9 +182,7 @@ def test_a_daemon_killed_while_it_waits_for_itself_frees_its_users(
         running(READ, daemon.path / "array.bin") as reader,
         running(WRITE, daemon.path / "chunks" / "0" / "0" / "0") as writer,
     ):
-        give_up = time.monotonic() + 15
-        while not waits_for_a_page(daemon.pid):
-            assert time.monotonic() < give_up
+        wait_until(lambda: waits_for_a_page(daemon.pid))
         daemon.signal(signal.SIGKILL)
         assert daemon.wait() == -signal.SIGKILL
         assert reader.wait(20) == 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from zarrfs.errors import StoreConflict, StoreError
 from zarrfs.store.base import (
@@ -179,6 +179,18 @@ class WriteStore:
         info = self._info(key)
         if expected is not ANY and (None if info is None else info.generation) != expected:
             raise StoreConflict(key, "was changed by another writer")
+
+
+def refusing(
+    error: type[Exception], *operations: str, key: str | None = None
+) -> Callable[[Any], None]:
+    """For ``before`` or ``after`` of a store: fails these requests, of one object or of all."""
+
+    def refuse(request: Any) -> None:
+        if request.operation in (operations or (request.operation,)) and key in (None, request.key):
+            raise error(request.key, "by this test")
+
+    return refuse
 
 
 def _is_document(key: str) -> bool:

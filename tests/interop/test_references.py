@@ -2,7 +2,6 @@
 
 import base64
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 from docs.format_support.samples import v2
+from tests.conftest import run_python
 from zarrfs.errors import ChunkError, StoreError, StoreUnavailable
 from zarrfs.store.base import ByteRange
 from zarrfs.store.open import StoreConfig, open_store
@@ -183,13 +183,7 @@ def test_parquet_without_its_packages_names_the_extra(tmp_path: Path) -> None:
         "from zarrfs.store.open import StoreConfig, open_store\n"
         "open_store(sys.argv[1], StoreConfig())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, f"reference::{references}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_python("-c", program, f"reference::{references}")
     assert "UsageError" in done.stderr
     assert "references in Parquet need a package, in a checkout of" in done.stderr
     assert "pip install '.[parquet]'" in done.stderr

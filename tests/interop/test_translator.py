@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import h5py
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
+from tests.waiting import wait_until
 from zarrfs.errors import StoreError
 from zarrfs.store.open import StoreConfig, open_store
 
@@ -42,18 +42,10 @@ def slow(tmp_path, monkeypatch):
     return directory / "slow.h5"
 
 
-def wait_for(condition, seconds: float = 60):
-    give_up = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
-    return found
-
-
 def translator(slow: Path) -> int:
     """The number of the process, once it runs."""
     pid = slow.with_suffix(".pid")
-    return int(wait_for(lambda: pid.exists() and pid.read_text()))
+    return int(wait_until(lambda: pid.exists() and pid.read_text()))
 
 
 def gone(pid: int) -> bool:
@@ -83,7 +75,7 @@ def test_it_ends_with_its_parent_and_leaves_nothing(slow, tmp_path, number):
     finally:
         parent.send_signal(number)
         assert parent.wait(60) == -number
-    wait_for(lambda: gone(pid))
+    wait_until(lambda: gone(pid))
     assert list(kept.iterdir()) == []
 
 
@@ -126,6 +118,6 @@ def test_a_mount_that_ends_does_not_wait_for_it(slow, mount_daemon):
     daemon.signal(signal.SIGTERM)
     daemon.wait(60)
     reader.wait(60)
-    wait_for(lambda: gone(pid))
+    wait_until(lambda: gone(pid))
     kept = Path(os.environ["XDG_CACHE_HOME"]) / "zarrfs/references"
     assert list(kept.iterdir()) == []

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from tests.fs.write_store import refusing
 from tests.jobs.conftest import CHUNKS, Place
 from zarrfs.array.block import Block, Run, expanded, ranges
 from zarrfs.errors import ChunkError, StoreConflict, StoreFull
@@ -140,15 +141,11 @@ def test_failures_of_the_store_keep_their_kind(place):
     values = place.values + np.int16(1)
     chunks = {index: alone(place, values, index) for index in [(0, 0), (0, 1)]}
 
-    def fail(request):
-        if request.operation == "put" and request.key == "c/0/1":
-            raise StoreFull(request.key, "has no room")
-
-    place.store.before = fail
+    place.store.before = refusing(StoreFull, "put", key="c/0/1")
     stored = place.through(StoreChunks(place.writer, chunks))
     assert isinstance(stored[0, 0], tuple)
     assert type(stored[0, 1]) is StoreFull
-    assert str(stored[0, 1]) == "c/0/1: has no room"
+    assert str(stored[0, 1]) == "c/0/1: by this test"
 
 
 @pytest.mark.parametrize("place", [False], indirect=True, ids=["chunks"])

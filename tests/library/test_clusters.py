@@ -43,8 +43,7 @@ ROWS = {"chunks": [2, 128, 128], "codecs": "zstd:1"}
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     path = tmp_path_factory.mktemp("source") / "a"
-    array = zarr.create_array(path, shape=VALUES.shape, chunks=(16, 32, 32), dtype="u2")
-    array[...] = VALUES
+    zarr.create_array(path, shape=VALUES.shape, chunks=(16, 32, 32), dtype="u2")[...] = VALUES
     return path
 
 

@@ -1,8 +1,6 @@
 """Arrays and groups in other processes, and what libraries ask of an array."""
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -11,6 +9,7 @@ import pytest
 import zarr
 
 import zarrfs
+from tests.conftest import run_python
 from zarrfs.errors import AlreadyExists, NodeNotFound, ReadOnly, UsageError
 
 pytestmark = pytest.mark.timeout(180)
@@ -112,13 +111,7 @@ if __name__ == "__main__":
         print(pool.map_async(work, range(0, 20, 4)).get(60))
     array.close()
 """)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", script],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run_python("-W", "ignore", script, timeout=120)
     assert done.returncode == 0, done.stderr
     expected = [int(NUMBERS[row].sum()) % 100 for row in range(0, 20, 4)]
     assert done.stdout.strip() == str(expected)

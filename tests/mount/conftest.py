@@ -22,8 +22,7 @@ def data() -> np.ndarray:
 def source(tmp_path: Path, data: np.ndarray) -> Path:
     """A small array."""
     path = tmp_path / "source.zarr"
-    array = zarr.create_array(path, shape=data.shape, chunks=(100, 100), dtype=data.dtype)
-    array[:] = data
+    zarr.create_array(path, data=data, chunks=(100, 100))
     return path
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import Daemon
+from tests.waiting import wait_until
 
 SCRIPT = Path(__file__).parent / "controlled_zarrfs.py"
 SECONDS = 20.0
@@ -45,7 +45,7 @@ class Controlled:
 
     def wait_until_held(self) -> None:
         """Returns when a change of the store waits."""
-        wait_for((self.directory / "waiting").exists)
+        wait_until((self.directory / "waiting").exists)
 
     def go_on(self) -> None:
         (self.directory / "hold").unlink()
@@ -75,10 +75,3 @@ class Controlled:
         """How many changes of the store have begun."""
         path = self.directory / "changes"
         return len(path.read_text()) if path.exists() else 0
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < give_up, "it does not happen"
-        time.sleep(0.001)

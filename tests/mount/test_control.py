@@ -105,10 +105,7 @@ def test_drop_keeps_changes(mount_daemon, source, data):
 @pytest.mark.parametrize("options", [(), ("rw",)])
 def test_memory(mount_daemon, tmp_path, options):
     data = np.arange(64 * 512 * 512, dtype=np.uint16).reshape(64, 512, 512)
-    array = zarr.create_array(
-        tmp_path / "a.zarr", shape=data.shape, chunks=(16, 64, 64), dtype=data.dtype
-    )
-    array[:] = data
+    zarr.create_array(tmp_path / "a.zarr", data=data, chunks=(16, 64, 64))
     daemon = mount_daemon(tmp_path / "a.zarr", "memory=128M", *options)
     chunks = sorted(path for path in (daemon.path / "chunks").rglob("*") if path.is_file())
 

@@ -4,10 +4,10 @@ import logging
 import os
 import signal
 import threading
-import time
 
 import pytest
 
+from tests.waiting import wait_until
 from zarrfs.daemon.life.drain import ChangesNotStored, Drain, DrainConfig
 from zarrfs.daemon.life.end_report import End, EndReader, EndReport
 from zarrfs.daemon.system.signals import SIGNALS, Signals
@@ -185,10 +185,7 @@ def test_the_state_can_be_seen_meanwhile(drain, caplog):
     class Slow(Changes):
         def drain(self) -> list:
             os.kill(os.getpid(), signal.SIGUSR1)
-            give_up = time.monotonic() + 20
-            while "the state" not in caplog.text:
-                assert time.monotonic() < give_up
-                time.sleep(0.001)
+            wait_until(lambda: "the state" in caplog.text)
             return []
 
     with caplog.at_level(logging.INFO):

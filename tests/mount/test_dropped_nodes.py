@@ -4,7 +4,6 @@ import ctypes
 import json
 import mmap
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import array_document, group_document
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -99,9 +99,7 @@ def test_nothing_is_kept_of_what_the_kernel_has_forgotten(mounted, group):
         flags = {"MS_RDONLY": 1, "MS_NOSUID": 2, "MS_NODEV": 4, "MS_REMOUNT": 32}
         libc = ctypes.CDLL(None, use_errno=True)
         assert libc.mount(b"none", bytes(mnt), None, sum(flags.values()), None) == 0
-        give_up = time.monotonic() + 20
-        while known() > ARRAYS // 2:
-            assert time.monotonic() < give_up
+        wait_until(lambda: known() <= ARRAYS // 2)
         assert file.read() == content(0)
     for i in range(0, ARRAYS, 10):
         assert (mnt / f"a{i}/array.bin").read_bytes() == content(i)

@@ -28,8 +28,7 @@ def source(tmp_path):
     group = zarr.create_group(tmp_path / "group.zarr")
     for name in ODD:
         group.create_array(name, data=DATA, chunks=(2, 4, 5), dimension_names=("z", "y", "x"))
-    texts = group.create_array("texts", shape=(2,), chunks=(2,), dtype=str)
-    texts[:] = ["a", "bc"]
+    group.create_array("texts", shape=(2,), chunks=(2,), dtype=str)[...] = ["a", "bc"]
     return tmp_path / "group.zarr"
 
 

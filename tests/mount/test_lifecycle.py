@@ -12,15 +12,14 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.conftest import run_zarrfs
-from tests.mount.waiting import wait_for_request
+from tests.conftest import run_python, run_zarrfs
+from tests.waiting import wait_for_request, wait_until
 from zarrfs.cli.main import cli
 from zarrfs.cli.main import run as cli_run
 from zarrfs.daemon.status import Mounted
@@ -417,13 +416,7 @@ run_in_background(daemon, mount_point="/", log_file=None)
 
 
 def test_interrupted_while_it_forks():
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_FORK],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_python("-c", INTERRUPTED_FORK)
     assert done.returncode == -signal.SIGINT
     assert done.stderr.endswith("KeyboardInterrupt\n")
     assert "ignored" not in done.stderr
@@ -434,12 +427,6 @@ def test_killed_command_leaves_nothing(source, tmp_path):
     mount_point, log = tmp_path / "mnt", tmp_path / "log"
     mount_point.mkdir()
     command = [sys.executable, FAKE, "open=1", source, mount_point, "-o", f"log_file={log}"]
-
-    def wait_until(reached: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + 30
-        while not reached():
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
 
     with subprocess.Popen(command) as it:
         wait_until(log.exists)  # the daemon runs, and opens the source now
@@ -465,21 +452,7 @@ def test_a_failure_leaves_no_empty_directory(mount_fake, mount_daemon, source):
 def test_a_failure_while_it_mounts_leaves_nothing(source, tmp_path, step, said):
     mount_point = tmp_path / "mnt"
     mount_point.mkdir()
-    done = subprocess.run(
-        [
-            sys.executable,
-            FAKE,
-            f"fail={step}",
-            source,
-            mount_point,
-            "-o",
-            f"log_file={tmp_path}/log",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_python(FAKE, f"fail={step}", source, mount_point, "-o", f"log_file={tmp_path}/log")
     assert done.returncode != 0
     assert said in done.stderr
     assert topmost(str(mount_point)) is None

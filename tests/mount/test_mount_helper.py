@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import run_program
 from tests.mount.programs import NOBODY, for_everyone, write_programs
 from zarrfs.cli import mount_caller
 from zarrfs.daemon.options.option_parser import parse_options
@@ -51,20 +52,8 @@ def helpers(program: Path) -> Iterator[None]:
         link.unlink()
 
 
-def run(*command, **keywords):
-    return subprocess.run(
-        [*map(str, command)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        **keywords,
-    )
-
-
 def fine(*command) -> str:
-    done = run(*command)
+    done = run_program(*command)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
 
@@ -112,14 +101,14 @@ def test_fstab(helpers, source, place):
 def test_failures_are_told(helpers, source, place):
     mnt = place / "mnt"
     mnt.mkdir()
-    done = run("mount", "-t", "zarrfs", place / "none", mnt)
+    done = run_program("mount", "-t", "zarrfs", place / "none", mnt)
     assert (done.returncode, "no such file or directory" in done.stderr) == (32, True)
-    done = run("mount", "-t", "zarrfs", "-o", "memroy=1G", source, mnt)
+    done = run_program("mount", "-t", "zarrfs", "-o", "memroy=1G", source, mnt)
     assert (done.returncode, done.stderr) == (
         1,
         "mount.zarrfs: unknown option 'memroy'; did you mean memory?\n",
     )
-    done = run("mount.zarrfs", source, mnt, "-o", "remount,rw")
+    done = run_program("mount.zarrfs", source, mnt, "-o", "remount,rw")
     says = "mount.zarrfs: a mount cannot be changed: unmount it and mount it again\n"
     assert (done.returncode, done.stderr) == (1, says)
 
@@ -129,7 +118,7 @@ def test_only_what_is_ours_is_replaced(program, place):
     root = place / "root"
     (root / "sbin").mkdir(parents=True)
     (root / "sbin/mount.zarrfs").write_text("#!/bin/sh\n")
-    done = run(program, "setup", "--root", root)
+    done = run_program(program, "setup", "--root", root)
     assert done.returncode == 1
     assert "exists and is not a file of zarrfs" in done.stderr
     (root / "sbin/mount.zarrfs").unlink()
@@ -188,7 +177,7 @@ def test_somebody_else(helpers, source, place, how, end):
     findmnt mnt || echo gone
     """
     environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/sbin:/usr/sbin:/usr/bin"}
-    done = run("unshare", "-m", "/bin/bash", "-c", script, cwd=place, env=environment)
+    done = run_program("unshare", "-m", "/bin/bash", "-c", script, cwd=place, env=environment)
     said = done.stdout.splitlines()
     assert done.returncode == 0, done
     assert said[0].split() == ["fuse.zarrfs", f"{place}/a.zarr"]
@@ -214,12 +203,12 @@ def test_what_somebody_cannot_run_is_one_line(place, closed):
     wrapper.write_text(Installation(helper.with_name("zarrfs")).wrapper())
     wrapper.chmod(0o755)
     if closed == "missing":
-        done = run(wrapper, "a", "b")
+        done = run_program(wrapper, "a", "b")
         what, advice = helper, "it is missing; install zarrfs and run zarrfs setup again"
         who = "root"
     else:
-        assert run(wrapper, "a", "b").returncode == 0
-        done = run(wrapper, "a", "b", user=NOBODY, group=NOBODY, extra_groups=[])
+        assert run_program(wrapper, "a", "b").returncode == 0
+        done = run_program(wrapper, "a", "b", user=NOBODY, group=NOBODY, extra_groups=[])
         what = helper if closed == "helper" else interpreter
         advice = "make it readable for all users, or install zarrfs in another place"
         who = "nobody"

@@ -21,8 +21,7 @@ DATA = np.arange(60, dtype="<i4").reshape(6, 10)
 
 
 def make(path, **more):
-    array = zarr.create_array(path, shape=DATA.shape, chunks=(2, 10), dtype="i4", **more)
-    array[...] = DATA
+    zarr.create_array(path, shape=DATA.shape, chunks=(2, 10), dtype="i4", **more)[...] = DATA
     return path
 
 

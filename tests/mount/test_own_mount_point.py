@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import COMMAND, run_zarrfs
+from tests.conftest import COMMAND, run_program, run_zarrfs
 from tests.mount.programs import NOBODY, for_everyone, write_programs
 from tests.mount.test_mount_helper import AS_SOMEBODY
 from zarrfs.daemon import own_mount_point
@@ -146,10 +146,7 @@ def test_for_who_is_not_root(source, data, tmp_path_factory):
         stat -c '%a' mnt
         su_ touch mnt/file 2>&1 || true
         """
-        done = subprocess.run(
-            ["unshare", "-m", "/bin/bash", "-c", script],
-            cwd=place, capture_output=True, text=True, timeout=90, check=False,
-        )  # fmt: skip
+        done = run_program("unshare", "-m", "/bin/bash", "-c", script, timeout=90, cwd=place)
         assert done.returncode == 0, done
         said = done.stdout.splitlines()
         assert said[0] == f"{place}/run/zarrfs/cells"

@@ -5,7 +5,7 @@ import mmap
 import os
 import signal
 import subprocess
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -226,11 +226,8 @@ def test_neighbours_survive(mounted, tmp_path, kind):
                 if i % 50 == which:
                     os.fsync(file.fileno())
 
-    writers = [threading.Thread(target=write, args=(which,)) for which in range(2)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, range(2)))
     expected = target.data.copy()
     expected.ravel()[:600] = flat[:600]
     assert (target.stored() == expected).all()

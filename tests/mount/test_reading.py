@@ -138,10 +138,9 @@ def test_small_reads_of_large_chunks_read_little(mounted, tmp_path, compressors)
     """With less memory than the array has."""
     values = (np.arange(24 << 20) // 99).astype("<u2").reshape(24, 1024, 1024)
     path = tmp_path / "large.zarr"
-    array = zarr.create_array(
+    zarr.create_array(
         path, shape=values.shape, chunks=(2, 1024, 1024), dtype="<u2", compressors=compressors
-    )
-    array[...] = values
+    )[...] = values
     data = values.tobytes()
     mount = mounted(path, "memory=32M")
     descriptor = os.open(mount / "array.bin", os.O_RDONLY)

@@ -30,10 +30,9 @@ class Mounted:
 
     def __init__(self, mounted, place: Path, name: str) -> None:
         self.source = place / "a.zarr"
-        array = zarr.create_array(
+        zarr.create_array(
             self.source, shape=(2, WIDTH), dtype="<i4", fill_value=FILL, **KINDS[name]
-        )
-        array[...] = [[1], [2]]
+        )[...] = [[1], [2]]
         self.path = mounted(self.source, "rw,resize,flush_delay=3600")
         self.name = name
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
+from tests.conftest import run_program
 from tests.mount.arrays import FILL, Target, make_array, stored
 
 OPTIONS = "rw,resize"
@@ -32,11 +33,12 @@ def consolidate(group: Path) -> None:
 
 
 def shell(line: str, **names: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", line],
+    return run_program(
+        "bash",
+        "-c",
+        line,
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"} | {n: str(v) for n, v in names.items()},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    )
 
 
 def rows(count: int, seed: int = 1) -> np.ndarray:
@@ -101,22 +103,6 @@ def test_appending_in_pieces_through_one_file(mounted, both):
     expect(both, file, np.concatenate([both.data, np.frombuffer(more, "<u2").reshape(3, 50, 40)]))
 
 
-def test_truncate(mounted, both):
-    directory = mounted(both.group, OPTIONS) / "a"
-    expected = both.data
-    for number, count in enumerate((40, 41, 7, 70, 0, 3)):
-        name, header = [("array.bin", 0), ("array.npy", 128)][number % 2]
-        subprocess.run(
-            ["truncate", "-s", str(count * ROW + header), directory / name], check=True, timeout=60
-        )
-        more = np.full((count, 50, 40), FILL, np.uint16)
-        more[: len(expected)] = expected[:count]
-        expected = more
-        expect(both, directory / "array.bin", expected)
-    os.truncate(directory / name, header + ROW + 1)
-    assert os.stat(directory / name).st_size == header + 2 * ROW
-
-
 def test_copying_over_it(mounted, both, tmp_path):
     file = mounted(both.group, OPTIONS) / "a" / "array.bin"
     for count, line in (
@@ -165,9 +151,7 @@ def test_mappings_see_growth_and_write_into_it(mounted, both):
         "import mmap, os, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0);"
         "print(m[-1] >= 0, flush=True); os.ftruncate(f.fileno(), 0); m[-1]"
     )
-    done = subprocess.run(
-        ["python3", "-c", program, file], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_program("python3", "-c", program, file)
     assert (done.returncode, done.stdout) == (-7, "True\n")
     expect(both, file, both.data[:0])
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.mount.arrays import make_array
-from tests.mount.controlled import Controlled, wait_for
+from tests.mount.controlled import Controlled
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(100)
 
@@ -25,12 +26,12 @@ def test_fsync_and_close_do_not_wait_for_reads_of_another_array(mount_daemon, tm
     slow, fast = ([path / name / file for file in ("array.bin", "array.npy")] for name in "ab")
     with ThreadPoolExecutor() as threads:
         reading = threads.submit(read, slow[0])
-        wait_for(lambda: mount.held_reads > 0)
+        wait_until(lambda: mount.held_reads > 0)
         # All of its elements, so that no chunk has to be read before it is stored.
         size = slow[0].stat().st_size
         storing = threads.submit(write, slow[1], slow[1].stat().st_size - size, bytes(size))
         try:
-            wait_for(lambda: mount.changes == chunks)
+            wait_until(lambda: mount.changes == chunks)
             with pytest.raises(TimeoutError):
                 storing.result(1)
             with fast[0].open("rb", buffering=0) as file:

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 import zarr
 
+from tests.conftest import run_program
 from tests.mount.programs import write_programs
+from tests.waiting import wait_until
 from zarrfs.daemon.system.installation import Installation
 
 UNITS = Path(str(files("zarrfs"))) / "systemd"
@@ -53,18 +55,6 @@ def analyze() -> str:
     return found
 
 
-def run(*command, **keywords):
-    return subprocess.run(
-        [*map(str, command)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        **keywords,
-    )
-
-
 @pytest.mark.parametrize(
     "unit", ["system/zarrfs@.service", "examples/mnt-cells.mount", "examples/mnt-cells.automount"]
 )
@@ -74,13 +64,13 @@ def test_verify(analyze, unit, tmp_path):
     path.write_text((UNITS / unit).read_text().replace("/usr/local/bin/zarrfs", str(program)))
     if path.suffix == ".automount":
         shutil.copy(UNITS / "examples/mnt-cells.mount", tmp_path)
-    done = run(analyze, "verify", "--man=no", path)
+    done = run_program(analyze, "verify", "--man=no", path)
     said = [line for line in done.stderr.splitlines() if path.stem.partition("@")[0] in line]
     assert said == [], done
 
 
 def test_security(analyze):
-    done = run(analyze, "security", "--offline=yes", UNITS / "system/zarrfs@.service")
+    done = run_program(analyze, "security", "--offline=yes", UNITS / "system/zarrfs@.service")
     found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
     assert found, done
     assert float(found[1]) <= MOST_EXPOSED
@@ -148,7 +138,7 @@ class UserManager:
     def inside(self, *command):
         """Where it sees its mounts."""
         enter = ["nsenter", "-m", "-t", str(self.process.pid)]
-        return run(*enter, *command, env=self.environment, cwd="/")
+        return run_program(*enter, *command, env=self.environment, cwd="/")
 
     def show(self, unit: str, name: str) -> str:
         return self.systemctl("show", "-P", name, unit).stdout.strip()
@@ -190,13 +180,6 @@ def user_manager(tmp_path: Path) -> Iterator[UserManager]:
         manager.close()
 
 
-def until(reached) -> None:
-    give_up = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
-
-
 @pytest.mark.mount
 def test_a_life_under_systemd(user_manager, source, tmp_path, monkeypatch):
     """Started, reloaded, killed and started again, stopped with all changes stored."""
@@ -226,13 +209,13 @@ def test_a_life_under_systemd(user_manager, source, tmp_path, monkeypatch):
     zarr.open_array(source).resize((700, 500))
     assert user_manager.systemctl("reload", cells).returncode == 0
     size = ["stat", "-c", "%s", mnt / "array.bin"]
-    until(lambda: user_manager.inside(*size).stdout == "700000\n")
-    until(lambda: user_manager.show(cells, "ActiveState") == "active")
+    wait_until(lambda: user_manager.inside(*size).stdout == "700000\n")
+    wait_until(lambda: user_manager.show(cells, "ActiveState") == "active")
 
     # A killed daemon leaves its mount point dead; the unit clears it and mounts again.
     assert user_manager.inside("kill", "-9", first).returncode == 0
-    until(lambda: user_manager.show(cells, "NRestarts") == "1")
-    until(lambda: user_manager.show(cells, "ActiveState") == "active")
+    wait_until(lambda: user_manager.show(cells, "NRestarts") == "1")
+    wait_until(lambda: user_manager.show(cells, "ActiveState") == "active")
     assert user_manager.show(cells, "MainPID") != first
     assert user_manager.inside(*size).stdout == "700000\n"
 

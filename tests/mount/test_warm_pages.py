@@ -17,10 +17,9 @@ ROWS, COLUMNS = 8, 524288
 def rows(tmp_path):
     """Each row a chunk."""
     values = np.random.default_rng(0).integers(0, 1000, (ROWS, COLUMNS)).astype("<u2")
-    array = zarr.create_array(
+    zarr.create_array(
         tmp_path / "rows.zarr", shape=values.shape, dtype="uint16", chunks=(1, COLUMNS)
-    )
-    array[...] = values
+    )[...] = values
     return tmp_path / "rows.zarr", values
 
 

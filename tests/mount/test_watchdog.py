@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests.mount.waiting import wait_for_request
 from tests.soak import TIMES
+from tests.waiting import wait_for_request
 
 READ = """
 import os, sys

@@ -120,8 +120,7 @@ APPENDING = {
 
 
 def _array(group: Path, name: str) -> None:
-    array = zarr.create_array(group / name, shape=(4, ROW), chunks=(3, ROW), dtype="u1")
-    array[...] = 1
+    zarr.create_array(group / name, shape=(4, ROW), chunks=(3, ROW), dtype="u1")[...] = 1
 
 
 @pytest.mark.parametrize("resize", [False, True], ids=["fixed", "resize"])

@@ -25,8 +25,7 @@ def test_reading_and_writing(mount_daemon, tmp_path, monkeypatch, workers, there
         monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     data = np.random.default_rng(0).integers(0, 3000, SHAPE, dtype="u2")
     source = tmp_path / "a.zarr"
-    array = zarr.create_array(source, shape=SHAPE, dtype="u2", chunks=(16, 16, 16))
-    array[...] = data
+    zarr.create_array(source, shape=SHAPE, dtype="u2", chunks=(16, 16, 16))[...] = data
     daemon = mount_daemon(source, "rw", f"workers={workers}")
     path = daemon.path / "array.bin"
     assert path.read_bytes() == data.tobytes()

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import zarr
 from numcodecs import Zstd
 from zarr.codecs import BloscCodec
 
+from tests.waiting import wait_until
 from zarrfs.daemon import workers
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.request import MountRequest
@@ -41,10 +41,9 @@ def write(path: Path, repeats: int = 1, **settings) -> np.ndarray:
     if form not in _written:
         # Beside the directories of the tests: to copy takes a tenth of the time.
         written = path.parents[1] / f"written{len(_written)}"
-        array = zarr.create_array(
-            written, shape=data.shape, dtype="u2", **({"chunks": (16, 32, 20)} | settings)
-        )
-        array[...] = data
+        zarr.create_array(
+            written, shape=data.shape, dtype="u2", **{"chunks": (16, 32, 20)} | settings
+        )[...] = data
         _written[form] = written
     shutil.copytree(_written[form], path)
     return data
@@ -77,10 +76,7 @@ def alive(pids: list[int]) -> list[int]:
 
 
 def wait_for_end(pids: list[int]) -> None:
-    give_up = time.monotonic() + 20
-    while alive(pids):
-        assert time.monotonic() < give_up, f"{alive(pids)} live on"
-        time.sleep(0.02)
+    wait_until(lambda: not alive(pids))
 
 
 @pytest.mark.parametrize(

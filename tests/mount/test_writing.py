@@ -6,15 +6,14 @@ import os
 import stat
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-import zarr
 
 from tests.conftest import Mounter
 from tests.mount.arrays import FILL, SHAPE, Target, make_array
+from tests.waiting import wait_until
 
 SIZE = int(np.prod(SHAPE)) * 2
 
@@ -24,30 +23,6 @@ def shared(shared_mounter: Mounter) -> tuple[Target, Path]:
     """A sharded array, and its directory in a mount; tests leave it as it is."""
     target = make_array(shared_mounter.directory / "group.zarr", "a", "sharded")
     return target, shared_mounter(target.group, "rw").path / "a"
-
-
-@pytest.mark.parametrize("piece", [100_000, 128 << 10])
-def test_a_stream_wins_over_a_small_write_that_is_not_stored_yet(mounted, tmp_path, piece):
-    """Whose chunk the beginning and the end of the stream cross, too."""
-    zarr.create_array(
-        tmp_path / "a.zarr", shape=(128, 64, 128), chunks=(128, 16, 16), dtype="<u4",
-        compressors=None, fill_value=1,
-    )  # fmt: skip
-    path = mounted(tmp_path / "a.zarr", "rw,flush_delay=3600") / "array.bin"
-    expected = np.ones(128 * 64 * 128, "<u4")
-    first, last = 9216, 9216 + 129_850
-    with open(path, "r+b", buffering=0) as file:
-        for element in (first - 1, first, 70_001, 106_496, last - 1, last):
-            os.pwrite(file.fileno(), b"\2\0\0\0", 4 * element)
-            expected[element] = 2
-        new = np.full(last - first, 3, "<u4").tobytes()
-        for start in range(0, len(new), piece):
-            os.pwrite(file.fileno(), new[start : start + piece], 4 * first + start)
-        expected[first:last] = 3
-        os.fsync(file.fileno())
-    assert np.flatnonzero(np.fromfile(path, "<u4") != expected).tolist() == []
-    stored = zarr.open_array(tmp_path / "a.zarr", mode="r")[...].reshape(-1)
-    assert np.flatnonzero(stored != expected).tolist() == []
 
 
 def test_truncating_to_nothing_changes_nothing(shared):
@@ -205,10 +180,7 @@ def test_time_moves_with_writes(mounted, sharded):
         file.write(b"ab")
     assert (path / "array.bin").stat().st_mtime_ns > before["array.bin"]
     # The kernel may remember those of the other views for a moment.
-    give_up = time.monotonic() + 10
-    while any((path / name).stat().st_mtime_ns <= before[name] for name in names):
-        assert time.monotonic() < give_up
-        time.sleep(0.1)
+    wait_until(lambda: not any((path / name).stat().st_mtime_ns <= before[name] for name in names))
 
 
 def test_owner_and_modes(mounted, sharded):

@@ -38,7 +38,6 @@ TESTS = (
     "tests/store/test_leftovers.py",
     "tests/store/test_local_store.py",
     "tests/store/test_races.py",
-    "tests/faults/test_journal.py",
     "tests/faults/test_journal_entries.py",
     "tests/faults/test_bad_data.py",
     "tests/library/test_copy.py",

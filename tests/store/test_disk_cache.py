@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -324,9 +325,6 @@ def test_many_threads_keep_within_the_limit(tmp_path):
                     total += os.stat(os.path.join(folder, name)).st_blocks * 512
         return total
 
-    writers = [threading.Thread(target=keep, args=(writer,)) for writer in range(6)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(keep, range(6)))
     assert size / 2 < max(largest) <= 1.05 * size

@@ -5,11 +5,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
 from tests.remote_server import Fault, Link, RemoteServer
+from tests.waiting import wait_until
 from zarrfs.errors import StoreConflict, StoreError, StoreTimeout
 from zarrfs.store.base import ANY, Blob, ByteRange, Put, Store
 from zarrfs.store.open import StoreConfig, open_store
@@ -74,12 +76,9 @@ def test_several_objects_are_asked_for_at_once(server, opened):
 
 def test_requests_in_flight_are_limited(server, opened):
     store = opened(concurrency=4)
-    readers = [threading.Thread(target=read, args=(store, MANY)) for _ in range(3)]
     server.counts.reset()
-    for reader in readers:
-        reader.start()
-    for reader in readers:
-        reader.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(read, [store] * 3, [MANY] * 3))
     assert server.counts.requests["GET object"] == 3 * len(MANY)
     # A reader that finds all threads busy sends its own requests.
     assert 4 <= server.counts.most_in_flight <= 4 + 2
@@ -259,28 +258,18 @@ def test_nobody_waits_for_a_store_that_was_given_up(server, opened):
     store = opened()
     read(store, KEYS[:1])
     server.plan = lambda _method, _target: Fault.HANG
-    failed: list[str] = []
-
-    def wait(ask: Callable[[], object]) -> None:
-        try:
-            ask()
-        except StoreError as error:
-            failed.append(error.reason)
-
     asks = (
         lambda: store.get("c/1", limit=1000),
         lambda: list(store.get_many(KEYS, limit=1000)) and store.info("c/1"),
     )
-    waiting = [threading.Thread(target=wait, args=(ask,)) for ask in asks]
     server.counts.reset()
-    for thread in waiting:
-        thread.start()
-    while server.counts.in_flight < 9:
-        time.sleep(0.01)
-    store.give_up()
-    for thread in waiting:
-        thread.join(5)
-    assert failed == ["the store is closed"] * 2
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(ask) for ask in asks]
+        wait_until(lambda: server.counts.in_flight >= 9)
+        store.give_up()
+        for asking in waiting:
+            with pytest.raises(StoreError, match="the store is closed"):
+                asking.result()
 
 
 def test_several_objects_are_stored_at_once(server):
@@ -357,11 +346,8 @@ def test_no_update_is_lost_among_writers_of_one_object(server):
         finally:
             store.close()
 
-    writers = [threading.Thread(target=add, args=(writer,)) for writer in range(threads)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(add, range(threads)))
     server.plan = lambda _method, _target: None
     assert set(server.objects.get("b", "a/marks").data.split()) == {
         b"%d.%d" % (writer, number) for writer in range(threads) for number in range(rounds)

@@ -1,11 +1,11 @@
 """What every store does, whatever is behind it."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.waiting import wait_until
 from zarrfs.errors import StoreError, StoreListingUnsupported, StoreTooLarge
 from zarrfs.store.base import ByteRange, Steps, get_one_by_one
 
@@ -258,10 +258,7 @@ def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
     for _ in range(16):
         use()
     # Pooled connections may come and go, of which some servers have the other end in this process.
-    give_up = time.monotonic() + 20
-    while open_fds() > before + 10:
-        assert time.monotonic() < give_up, f"{open_fds()} are open, and {before} were"
-        time.sleep(0.05)
+    wait_until(lambda: open_fds() <= before + 10)
 
 
 def test_close_twice(harness):

@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import run_python
 from zarrfs.errors import StoreError
 from zarrfs.store.base import ANY
 from zarrfs.store.local.local import LocalStore
@@ -46,10 +45,7 @@ def root(tmp_path: Path) -> Path:
 
 def works(root: Path) -> str:
     """What a process says that looks for leftovers and writes; it must not hang."""
-    done = subprocess.run(
-        [sys.executable, "-c", WORKS, str(root)],
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+    done = run_python("-c", WORKS, str(root), timeout=30)
     assert done.returncode == 0 or done.stderr.startswith("refused:"), done.stderr
     return done.stdout + done.stderr
 

@@ -3,10 +3,9 @@
 import io
 import struct
 import tarfile
-import threading
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -241,17 +240,10 @@ def test_members_that_are_read_at_the_same_time(tmp_path, config, ending):
             if bytes(store.get(name, limit=1 << 20).data) != members[name]:
                 wrong.append(name)
 
-    _side_by_side([lambda first=first: read(first) for first in range(6)])
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(read, range(6)))
     store.close()
     assert wrong == []
-
-
-def _side_by_side(calls: list[Callable[[], None]]) -> None:
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 ELSEWHERE = {

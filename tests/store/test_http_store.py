@@ -2,6 +2,7 @@
 
 import gzip
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -95,6 +96,26 @@ def test_no_more_than_the_limit_is_asked_for(http_server, opened):
     assert asked(http_server) == [("GET", "bytes=0-9")]
 
 
+def endless(server, status: int, **headers: str) -> list[int]:
+    """Has the server send bodies without end; how many bytes of each it has sent."""
+    sent: list[int] = []
+
+    def answer(handler: BaseHTTPRequestHandler) -> bool:
+        handler.send_response(status)
+        for name, said in {**headers, "Connection": "close"}.items():
+            handler.send_header(name.replace("_", "-"), said)
+        handler.end_headers()
+        sent.append(0)
+        with suppress(OSError):
+            while sent[-1] < 1 << 28:
+                sent[-1] += handler.wfile.write(bytes(1 << 16))
+        handler.close_connection = True
+        return True
+
+    server.intercept = answer
+    return sent
+
+
 @pytest.mark.parametrize(
     "ask",
     [
@@ -103,53 +124,20 @@ def test_no_more_than_the_limit_is_asked_for(http_server, opened):
     ],
 )
 def test_an_endless_reply_is_cut_off(http_server, opened, ask):
-    sent = 0
-
-    def endless(handler: BaseHTTPRequestHandler) -> bool:
-        nonlocal sent
-        handler.send_response(200)
-        handler.send_header("Connection", "close")
-        handler.end_headers()
-        try:
-            while sent < 1 << 28:
-                sent += handler.wfile.write(bytes(1 << 16))
-        except OSError:
-            pass
-        handler.close_connection = True
-        return True
-
-    http_server.intercept = endless
+    sent = endless(http_server, 200)
     store = opened(max_unranged=1 << 20)
     with pytest.raises(StoreError, match="more bytes than the 1048576 allowed"):
         ask(store)
-    assert sent < 1 << 28
+    assert sum(sent) < 1 << 28
 
 
 def test_a_part_that_never_ends_is_cut_off(http_server, opened):
     """Its header promises four bytes, but nothing limits the body."""
-    most = 0
-
-    def endless(handler: BaseHTTPRequestHandler) -> bool:
-        nonlocal most
-        sent = 0
-        handler.send_response(206)
-        handler.send_header("Content-Range", "bytes 0-3/1000")
-        handler.send_header("Last-Modified", "Sun, 29 Nov 2026 10:00:00 GMT")
-        handler.send_header("Connection", "close")
-        handler.end_headers()
-        try:
-            while sent < 1 << 28:
-                sent += handler.wfile.write(bytes(1 << 16))
-        except OSError:
-            pass
-        most = max(most, sent)
-        handler.close_connection = True
-        return True
-
-    http_server.intercept = endless
+    modified = "Sun, 29 Nov 2026 10:00:00 GMT"
+    sent = endless(http_server, 206, Content_Range="bytes 0-3/1000", Last_Modified=modified)
     with pytest.raises(StoreError, match="more bytes than it announced"):
         opened().get_ranges("x", [ByteRange(0, 4)])
-    assert most < 1 << 28
+    assert max(sent) < 1 << 28
 
 
 def test_a_server_without_head_lengths_and_etags(http_server, opened):

@@ -1,14 +1,12 @@
 """What a killed writer leaves behind, and that nothing else is taken for it."""
 
 import os
-import random
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -48,25 +46,6 @@ def killing(*args, **kwargs):
 
 setattr(os, name, killing)
 store.put_many([Put(key, [b"new" * 1000], ANY) for key in keys])
-"""
-
-# Puts without end, each object of one value throughout, and tells what is durable.
-PUTS = """
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from zarrfs.store.base import ANY
-from zarrfs.store.local.local import LocalStore
-store = LocalStore(sys.argv[1])
-
-def put(i):
-    for value in range(int(sys.argv[2]), 256):
-        part = bytes([value]) * 50_000
-        store.put(f"c/{i % 2}/{i}", [part, part], expected=ANY)
-        sys.stdout.write(f"{i} {value}\\n")
-        sys.stdout.flush()
-
-with ThreadPoolExecutor(4) as pool:
-    list(pool.map(put, range(4)))
 """
 
 
@@ -157,39 +136,6 @@ def test_a_writer_killed_while_it_stores_several_leaves_each_old_or_new(
     assert files(root) == {"dir/x", "warm", *TOGETHER[:new]}
     assert not (root / SCRATCH).exists()
     store.close()
-
-
-def test_a_writer_killed_at_random_instants(root, start):
-    random.seed(1)
-    durable = dict.fromkeys(range(4), 0)
-    live = LocalStore(root)
-    live.put("live", [b"x"], expected=ANY)
-    for _ in range(12):
-        process = start(PUTS, max(durable.values()) + 1)
-        assert process.stdout.readline()
-        time.sleep(random.uniform(0, 0.15))
-        process.kill()
-        told, _ = process.communicate(timeout=20)
-        for line in told.decode().split("\n")[1:-1]:  # the first and the last may be cut
-            i, value = map(int, line.split())
-            durable[i] = max(durable[i], value)
-        for i, least in durable.items():
-            data = live.get(f"c/{i % 2}/{i}", limit=100_000)
-            if data is None:
-                assert least == 0
-                continue
-            value = data.data[0]
-            assert bytes(data.data) == bytes([value]) * 100_000
-            assert value >= least
-            durable[i] = max(least, value)
-        live.remove_leftovers()
-        left = {name for name in files(root) if name.startswith(SCRATCH)}
-        assert len(left) == 1  # the lock of the live one
-        live.put("live", [b"y"], expected=ANY)
-        if max(durable.values()) > 200:
-            break
-    live.close()
-    assert not (root / SCRATCH).exists()
 
 
 def test_what_a_live_writer_is_writing_stays(root, monkeypatch):

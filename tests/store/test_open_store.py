@@ -1,6 +1,5 @@
 """Which store a source is, and what is said where it is none."""
 
-import subprocess
 import sys
 import zipfile
 from contextlib import closing
@@ -8,6 +7,7 @@ from contextlib import closing
 import fsspec
 import pytest
 
+from tests.conftest import run_python
 from zarrfs.errors import NodeNotFound, UsageError
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, open_store
@@ -107,9 +107,7 @@ def test_a_local_store_does_not_import_fsspec(tmp_path):
         "import sys; from zarrfs.store.open import *; "
         f"open_store({str(tmp_path)!r}, StoreConfig()); print('fsspec' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = run_python("-c", code, check=True)
     assert done.stdout == "False\n"
 
 

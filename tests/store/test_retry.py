@@ -1,7 +1,5 @@
 """Deadlines and retries, on a store that fails as it is told."""
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.conftest import run_python
 from zarrfs.errors import (
     StoreAccessDenied,
     StoreConflict,
@@ -253,9 +252,7 @@ try:
 except Exception as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True
-    )
+    done = run_python("-c", code, check=True)
     assert done.stdout == "x: gave up after 0.1 s: the store does not answer\n"
 
 

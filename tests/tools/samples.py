@@ -40,13 +40,11 @@ def make(path: Path, kinds: Iterable[tuple[str, int]] = KINDS) -> Path:
     group = zarr.create_group(path)
     for code, rank in kinds:
         data = values(code, rank)
-        array = group.create_array(
+        group.create_array(
             f"{code}_{rank}",
-            shape=data.shape,
+            data=data,
             chunks=tuple(max(2, n // 2) for n in data.shape),
-            dtype=data.dtype,
             dimension_names=NAMES[rank],
             attributes={"sample_rate": 8000, "title": "a sample", "units": "K"},
         )
-        array[...] = data
     return path

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import zarr
 
+from tests.conftest import run_program
 from tests.mount.arrays import stored
 from tests.soak import TIMES
 
@@ -66,15 +67,10 @@ def test_several_writers(mounted, tmp_path):
 
 
 def _fio(path: Path, directory: Path, job: str) -> None:
-    done = subprocess.run(
-        [
-            *("fio", f"--filename={path}", "--overwrite=1", "--fallocate=none"),
-            *("--allow_file_create=0", "--randrepeat=1", *job.split()),
-        ],
-        cwd=directory,
-        capture_output=True,
-        text=True,
+    done = run_program(
+        *("fio", f"--filename={path}", "--overwrite=1", "--fallocate=none"),
+        *("--allow_file_create=0", "--randrepeat=1", *job.split()),
         timeout=100,
-        check=False,
+        cwd=directory,
     )
     assert done.returncode == 0, (job, done.stdout[-2000:], done.stderr[-2000:])

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import run_program
 from tests.mount.arrays import FILL, other
 
 SIZE = 240_000
@@ -21,17 +22,15 @@ def new(sharded, tmp_path: Path) -> Path:
 
 def shell(line: str, **names: object) -> subprocess.CompletedProcess[str]:
     """Runs ``line`` with variables set, in English."""
-    return subprocess.run(
-        ["bash", "-c", line],
+    return run_program(
+        "bash",
+        "-c",
+        line,
         env={
             "PATH": "/usr/bin:/bin",
             "LC_ALL": "C",
             **{name: str(value) for name, value in names.items()},
         },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
 

@@ -136,10 +136,9 @@ def image(version: str, path_of_level: str = "0", orientations: Mapping[str, str
             path, zarr_format=2 if old else 3, attributes=said if old else {"ome": said}
         )
         names = {} if old else {"dimension_names": list("zyx")}
-        array = group.create_array(
+        group.create_array(
             path_of_level, shape=(4, 6, 8), chunks=(4, 6, 8), dtype="u2", fill_value=0, **names
-        )
-        array[...] = np.arange(192).reshape(4, 6, 8)
+        )[...] = np.arange(192).reshape(4, 6, 8)
 
     return make
 

@@ -40,3 +40,16 @@ def parse() -> Callable[..., ArrayMetadata]:
         return node
 
     return parse_array
+
+
+@pytest.fixture
+def array(parse):
+    """``array(names, data_type, **members)``: metadata of an array of axes of 3, 4, … elements."""
+
+    def of(names="yx", data_type="int16", shape=None, **members):
+        shape = list(range(3, 3 + len(names))) if shape is None else shape
+        grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
+        given = {"fill_value": 0, "dimension_names": list(names), **members}
+        return parse(shape=shape, data_type=data_type, chunk_grid=grid, **given)
+
+    return of

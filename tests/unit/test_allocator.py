@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.conftest import run_python
+
 # Faults of the pages of a block of 2 MiB whose predecessor has just been freed.
 _SCRIPT = """
 import resource
@@ -27,13 +29,7 @@ def without_settings() -> dict[str, str]:
 
 def faults(call: str) -> int:
     script = _SCRIPT.format(call=call)
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=without_settings(),
-    )
+    done = run_python("-c", script, check=True, env=without_settings())
     return int(done.stdout)
 
 
@@ -105,13 +101,7 @@ all_have.wait()
 
 def address_space_mib(limit: int) -> int:
     script = _LIMITED.format(limit=limit)
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=without_settings(),
-    )
+    done = run_python("-c", script, check=True, env=without_settings())
     return int(done.stdout)
 
 

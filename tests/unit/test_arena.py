@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -120,12 +121,8 @@ def test_threads_that_borrow_at_once_never_have_more_than_may_be_lent_out():
             return super().try_reserve(size, wait)
 
     arena = Arena(Slow(100 * KIB))
-    lent = []
-    threads = [threading.Thread(target=lambda: lent.append(arena.lend(30 * KIB))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        lent = list(pool.map(arena.lend, [30 * KIB] * 2))
     assert sum(memory is not None for memory in lent) == 1
 
 

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -87,15 +88,9 @@ def test_many_threads_stay_within_it():
             budget.reserve(size)
             assert budget.used <= budget.total
             budget.release(size)
-        finished.append(seed)
 
-    finished = []
-    threads = [threading.Thread(target=work, args=(seed,), daemon=True) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert sorted(finished) == list(range(8))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
     assert budget.used == 0
     assert budget.highest <= budget.total
 

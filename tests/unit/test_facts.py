@@ -20,19 +20,6 @@ UTM = {"proj:code": "EPSG:32633", "spatial:transform": [10, 0, 5e5, 0, -10, 4.6e
 NORTH_UP = (5e5, 10, 0, 4.6e6, 0, -10)
 
 
-@pytest.fixture
-def array(parse):
-    """``array(names, data_type, **members)``: metadata of an array of axes of 3, 4, … elements."""
-
-    def of(names="yx", data_type="int16", **members):
-        shape = list(range(3, 3 + len(names)))
-        grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
-        given = {"fill_value": 0, "dimension_names": list(names), **members}
-        return parse(shape=shape, data_type=data_type, chunk_grid=grid, **given)
-
-    return of
-
-
 def test_an_array_that_names_no_others_asks_for_none(array):
     """An empty name is the group itself, which would be read again for each array in it."""
     assert names_beside(array(names=[None, None]), Around()) == []

@@ -21,19 +21,6 @@ from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.registry import find_format
 
 
-@pytest.fixture
-def array(parse):
-    """``array(names, data_type, **members)``: metadata of an array of axes of 3, 4, … elements."""
-
-    def of(names="yx", data_type="int16", shape=None, **members):
-        shape = list(range(3, 3 + len(names))) if shape is None else shape
-        grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
-        given = {"fill_value": 0, "dimension_names": list(names), **members}
-        return parse(shape=shape, data_type=data_type, chunk_grid=grid, **given)
-
-    return of
-
-
 def image(axes, steps, **more):
     """The group of an OME-Zarr image of version 0.5 with these axes."""
     datasets = [{"path": "0", "coordinateTransformations": steps}]

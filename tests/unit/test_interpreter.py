@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.conftest import run_program
 from zarrfs.isolation.interpreter import command
 
 pytestmark = pytest.mark.timeout(60)
@@ -93,14 +94,12 @@ def test_modules_of_the_working_directory_do_not_run(tmp_path, way):
         if way == "module"
         else [str(Path(sys.executable).with_name("zarrfs"))]
     )
-    done = subprocess.run(
-        [*program, "info", "data.nc"],
-        cwd=tmp_path,
+    done = run_program(
+        *program,
+        "info",
+        "data.nc",
         env={**os.environ, "PYTHONPATH": "", "XDG_CACHE_HOME": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
+        cwd=tmp_path,
     )
     assert not (tmp_path / "it ran").exists()
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
 """Decoders in processes of their own: what becomes of one is the error of one chunk."""
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -66,11 +66,9 @@ def test_processes_are_used_again_and_no_more_than_processors(decoder):
     for _ in range(5):
         pid()
     assert len(found) == 1
-    threads = [threading.Thread(target=pid) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(20) as pool:
+        for _ in range(20):
+            pool.submit(pid)
     assert len(found) <= os.cpu_count()
 
 

@@ -1,8 +1,8 @@
 """From a store that is a round trip away, each byte of a shard is fetched once in a scan."""
 
 import json
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -103,17 +103,10 @@ def test_leftovers_keep_within_the_memory_for_indexes(index_memory):
 
 def test_several_who_want_one_shard_fetch_its_index_and_each_byte_once():
     distant = Distant()
-    answers: list[list[int]] = []
-    readers = [
-        threading.Thread(target=lambda part=part: answers.append(distant.read(*part)))
-        for part in ([0, 2, 4, 6], [1, 3, 5, 7], [0, 2, 4, 6], [1, 3, 5, 7])
-    ]
     distant.store.before = lambda _call: time.sleep(0.02)
-    for reader in readers:
-        reader.start()
-    for reader in readers:
-        reader.join()
-    assert sorted(map(tuple, answers)) == [(0, 2, 4, 6)] * 2 + [(1, 3, 5, 7)] * 2
+    parts = [[0, 2, 4, 6], [1, 3, 5, 7]] * 2
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda part: distant.read(*part), parts)) == parts
     indexes = [call for call in distant.store.calls if (call.ranges or [(0, 0)])[0][0] < 0]
     assert len(indexes) == 1
     # Those who come last want what others have had already, and fetch that again.

@@ -1,11 +1,11 @@
 """Threads that run jobs: which of them, in which order, and until when."""
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
 
+from tests.waiting import wait_until
 from zarrfs.jobs.loaders import LoaderPool
 
 pytestmark = pytest.mark.timeout(60)
@@ -15,10 +15,7 @@ _SECONDS = 20
 
 def asleep(pool: LoaderPool, count: int) -> None:
     """Wait until so many threads of the pool have nothing to do."""
-    give_up = time.monotonic() + _SECONDS
-    while len(pool._asleep) != count:
-        assert time.monotonic() < give_up
-        time.sleep(0.001)
+    wait_until(lambda: len(pool._asleep) == count)
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import run_program
 
 CI = Path(__file__).parents[2] / ".ci"
 
@@ -34,9 +35,7 @@ def timed(tmp_path):
     script = shutil.copy(CI / "timed.sh", tmp_path / ".ci")
 
     def run(*command: str, **environment: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [script, *command], env=environment, capture_output=True, text=True, check=False
-        )
+        done = run_program(script, *command, env=environment)
         return done.returncode, done.stdout.splitlines()[0]
 
     return run

@@ -14,7 +14,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 from tests.fs.arrays import open_array
 from tests.fs.documents import array_document, sharding
 from tests.fs.shards import shard
-from tests.fs.write_store import WriteStore
+from tests.fs.write_store import WriteStore, refusing
 from zarrfs.array.making import resize as resizing
 from zarrfs.array.making.beyond import Region
 from zarrfs.array.making.resize import Resize, ResizeConfig
@@ -273,11 +273,7 @@ def test_a_store_that_deletes_nothing_is_not_asked_for_every_object(tmp_path, mo
     make(tmp_path, (40,), (1,))
     store = WriteStore.of_directory(tmp_path)
 
-    def before(request):
-        if request.operation == "delete":
-            raise StoreUnavailable(request.key, "not now")
-
-    store.before = before
+    store.before = refusing(StoreUnavailable, "delete")
     problems = Resize(store, "", (0,)).run().problems
     assert len(problems) == 4
     assert len(store.counted("delete")) == 4
@@ -456,11 +452,7 @@ def test_a_group_that_cannot_be_written_takes_the_array_back(tmp_path):
     store = WriteStore.of_directory(tmp_path)
     objects = dict(store.objects)
 
-    def before(request):
-        if request.operation == "put" and request.key == "zarr.json":
-            raise StoreUnavailable(request.key, "not now")
-
-    store.before = before
+    store.before = refusing(StoreUnavailable, "put", key="zarr.json")
     with pytest.raises(StoreUnavailable):
         Resize(store, "a", (3, 6)).run()
     assert store.objects == objects

@@ -7,6 +7,7 @@ from tests.fs.arrays import Cached
 from tests.fs.documents import array_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from tests.fs.write_store import refusing
 from zarrfs.cache.read import array_chunks
 from zarrfs.errors import StoreError
 
@@ -85,11 +86,7 @@ def test_a_store_that_cannot_tell_is_asked_for_the_chunk(plain):
     value(plain, 0)
     plain.store.inner.put("c/0", data(5))
 
-    def fail(call):
-        if call.operation == "info":
-            raise StoreError(call.key, "cannot tell")
-
-    plain.store.before = fail
+    plain.store.before = refusing(StoreError, "info")
     plain.array.check()
     assert value(plain, 0) == 5
 

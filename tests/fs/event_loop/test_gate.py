@@ -226,8 +226,7 @@ def test_an_array_does_not_become_shorter_while_a_chunk_is_removed(loop, tmp_pat
 
 def test_room_for_rows_is_made_while_nobody_writes(loop, tmp_path, monkeypatch):
     """What a thread still writes to new rows could be taken for leftovers of others."""
-    array = zarr.create_array(tmp_path / "a", shape=(4, 4), chunks=(2, 4), dtype="<i2")
-    array[...] = 1
+    zarr.create_array(tmp_path / "a", shape=(4, 4), chunks=(2, 4), dtype="<i2")[...] = 1
     fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), resize=True, flush_delay=3600)
     near, far = fs.edit("array.bin"), fs.edit("array.bin")
     near.write(4 * ROW, b"\2" * ROW)

@@ -18,7 +18,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.fs.documents import array_document, sharding
-from tests.fs.write_store import Request, WriteStore
+from tests.fs.write_store import WriteStore
 from zarrfs.errors import ChunkError, StoreFull
 from zarrfs.fs.coherence import array_pages
 from zarrfs.fs.coherence.array_pages import ArrayPages
@@ -349,20 +349,6 @@ def test_the_write_that_returns_last_wins_over_one_through_pages_beside_it(loop,
     assert stored(opened, mount)[0, :4].tolist() == [1, 3, 7, 4]
 
 
-@pytest.mark.parametrize("view", ["array.bin", "chunks/0/0", "shards/0/0"])
-def test_pages_do_not_bring_back_a_chunk_that_was_removed(loop, mount, view):
-    mount.write("chunks/0/0", 0, b"\5\0" * 16)
-    kernel = Kernel(mount)
-    mapping = Program(mount, kernel, view, "mapping")
-    loop.run(mapping.put, (0, 0), 9)
-    mount.unlink("chunks/0/0")
-    loop.run(mapping.put, (0, 1), 3)
-    loop.run(mapping.sync)
-    expected = np.full(SHAPE, 7)
-    expected[0, 1] = 3
-    assert (elements(mount) == expected).all()
-
-
 def test_a_write_that_is_refused_changes_no_page(loop, opened):
     document = array_document((4, 4), (4, 4), data_type="bool", fill_value=False)
     mount = opened(WriteStore({"zarr.json": document}))
@@ -586,19 +572,3 @@ def test_closed_files_have_nothing_dropped(mount):
     again.close()
     writer.write(0, b"\2")
     assert mount.dropped.inodes == [other.inode]
-
-
-def test_a_full_store_while_others_have_the_file_mapped(mount):
-    def fail(request: Request) -> None:
-        if request.operation == "put":
-            raise StoreFull(request.key, "by this test")
-
-    mount.edit("array.npy")
-    file = mount.edit("array.bin")
-    file.write(0, b"\1")
-    mount.store.before = fail
-    for _ in range(2):
-        with pytest.raises(StoreFull):
-            file.fsync()
-    mount.store.before = lambda _request: None
-    file.close()

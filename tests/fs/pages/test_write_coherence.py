@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
-from tests.fs.write_store import Request, WriteStore
+from tests.fs.write_store import Request, WriteStore, refusing
 from zarrfs.cache.read import array_chunks
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import StoreUnavailable
@@ -193,12 +193,8 @@ def test_removing_a_chunk_makes_the_kernel_forget_what_readers_have_of_it(opened
     readers = [mount.open(path) for path in ("array.bin", "array.npy")]
     mount.dropped.inodes.clear()
 
-    def refuse(request: Request) -> None:
-        if request.operation in ("put", "delete"):
-            raise StoreUnavailable(request.key, "not now")
-
     if fails:
-        mount.store.before = refuse
+        mount.store.before = refusing(StoreUnavailable, "put", "delete")
         with pytest.raises(StoreUnavailable):
             mount.unlink("chunks/0/0")
         mount.store.before = lambda _request: None

@@ -36,10 +36,9 @@ def indices(shape):
 @pytest.fixture(params=[None, SHARDS], ids=["plain", "sharded"])
 def source(request, tmp_path):
     path = tmp_path / "a"
-    array = zarr.create_array(
+    zarr.create_array(
         path, shape=SHAPE, chunks=CHUNKS, shards=request.param, dtype="<i4", fill_value=FILL
-    )
-    array[...] = numbers()
+    )[...] = numbers()
     return path, request.param
 
 

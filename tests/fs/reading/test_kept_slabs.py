@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -92,12 +93,10 @@ def test_threads_that_ask_at_once_have_a_slab_made_once(mount, store):
         together.wait(20)
         assert made.fetch(20 * PLANE, over.release, keep=True)
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-        assert over.acquire(timeout=20)
+    with ThreadPoolExecutor(8) as pool:
+        for asking in [pool.submit(ask) for _ in range(8)]:
+            asking.result()
+            assert over.acquire(timeout=20)
     assert m.tree.stats.loads == A_SLAB
     with_slab = m.open("array.bin")
     assert kept_slabs(m, with_slab) == {2}

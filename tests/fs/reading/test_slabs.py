@@ -13,6 +13,7 @@ from tests.fs.documents import LITTLE, ZSTD, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
+from tests.waiting import wait_until
 from zarrfs.errors import StoreError
 from zarrfs.views import flat
 from zarrfs.views.slabs import slab_grid, slab_plan
@@ -290,10 +291,7 @@ def test_a_reader_that_stops_leaves_nothing_in_the_scratch_file(mount, rows, tmp
     assert spilled(tmp_path) >= ROW
     file.close()
     go_on.set()
-    give_up = time.monotonic() + 10
-    while spilled(tmp_path):
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: not spilled(tmp_path))
     # A later reader begins anew.
     file = m.open("array.bin")
     read(file, 0, ROWS.nbytes)

@@ -1,13 +1,12 @@
 """Reads here and there: what is decoded for them, and what the kernel is given."""
 
-import time
-
 import numpy as np
 import pytest
 
 from tests.fs.documents import array_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from tests.waiting import wait_until
 
 MIB = 1 << 20
 ROWS, ROW = 48, 1 << 16
@@ -45,8 +44,5 @@ def test_whoever_goes_on_scans(volume):
     for start in range(MIB, 4 * MIB, MIB):
         assert file.read(start, MIB) == content[start : start + MIB]
     # The next row of chunks is made ahead, and none of it stays chunk by chunk.
-    give_up = time.monotonic() + 10
-    while m.stats()["cache"]["loads"] < 32:
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
+    wait_until(lambda: m.stats()["cache"]["loads"] >= 32)
     assert m.stats()["memory"]["chunks"] == 0

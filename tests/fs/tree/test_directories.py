@@ -8,6 +8,7 @@ import zarr
 from tests.fs.documents import array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from tests.fs.write_store import refusing
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.errors import EntryNotFound, StoreError, StoreListingUnsupported, StoreTimeout
 
@@ -99,11 +100,7 @@ def test_a_store_that_cannot_list(mount):
         "zarr.json": group_document(), "a/zarr.json": array_document((4,), (2,))
     }))  # fmt: skip
 
-    def before(call):
-        if call.operation == "list":
-            raise StoreListingUnsupported(call.key, "cannot list")
-
-    store.before = before
+    store.before = refusing(StoreListingUnsupported, "list")
     m = mount(store)
     assert m.ls() == ["zarr.json", ".zarrfs"]
     assert m.ls("a") == ["array.bin", "array.npy", "chunks", "zarr.json"]
@@ -114,11 +111,7 @@ def test_a_listing_that_fails_is_an_error(mount):
     store = FaultStore(MemoryStore({"zarr.json": group_document()}))
     m = mount(store)
 
-    def before(call):
-        if call.operation == "list":
-            raise StoreTimeout(call.key, "no answer")
-
-    store.before = before
+    store.before = refusing(StoreTimeout, "list")
     with pytest.raises(StoreError):
         m.ls()
     store.before = lambda _call: None

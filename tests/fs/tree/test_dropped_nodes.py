@@ -2,10 +2,8 @@
 
 import gc
 import json
-import time
 import tracemalloc
 import weakref
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +11,8 @@ import trio
 
 from tests.fs.documents import array_document, group_document
 from tests.fs.memory_store import MemoryStore
-from tests.fs.write_store import Request, WriteStore
+from tests.fs.write_store import WriteStore, refusing
+from tests.waiting import wait_until
 from zarrfs.errors import BudgetExceeded, EntryNotFound, StoreError
 
 pytestmark = pytest.mark.timeout(60)
@@ -62,13 +61,6 @@ def small_writable(opened):
 def live(m):
     """Paths of the nodes in memory, least recently used first."""
     return [place.node.node.path for place in m.tree.nodes.all()]
-
-
-def wait_until(met: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 20
-    while not met():
-        assert time.monotonic() < give_up
-        time.sleep(0.001)
 
 
 def look_at_others(m, count: int = 20, first: int = 20) -> None:
@@ -249,11 +241,7 @@ class TestWhatStays:
     def test_changes_that_could_not_be_stored(self, small_writable):
         m = small_writable(many(60))
 
-        def refuse(request: Request) -> None:
-            if request.operation == "put":
-                raise StoreError(request.key, "is full")
-
-        m.store.before = refuse
+        m.store.before = refusing(StoreError, "put")
         file = m.edit("a0/array.bin")
         file.write(0, b"\1\1")
         with pytest.raises(StoreError):

@@ -7,6 +7,7 @@ import pytest
 from tests.fs.documents import array_document, group_document
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from tests.fs.write_store import refusing
 from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable, ZarrfsError
 from zarrfs.fs.nodes import flat_array
 
@@ -111,11 +112,7 @@ def test_a_document_that_cannot_be_asked_about_is_listed(mount):
     m = mount(store)
     names = m.ls("b")
 
-    def before(call):
-        if call.key == "b/zarr.json":
-            raise StoreError(call.key, "denied")
-
-    store.before = before
+    store.before = refusing(StoreError, key="b/zarr.json")
     assert m.ls("b") == names
     with pytest.raises(StoreError):
         m.read("b/zarr.json")

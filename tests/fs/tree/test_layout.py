@@ -25,8 +25,7 @@ NUMBERS = np.arange(5 * 7, dtype="<i4").reshape(5, 7)
 
 def write(path, numbers, **options):
     options = {"chunks": (2, 3), "fill_value": 9, **options}
-    array = zarr.create_array(path, shape=numbers.shape, dtype=numbers.dtype, **options)
-    array[...] = numbers
+    zarr.create_array(path, data=numbers, **options)
     return path
 
 

@@ -7,7 +7,7 @@ import pytest
 import zarr
 
 from tests.fs.writable import Writable
-from tests.fs.write_store import WriteStore
+from tests.fs.write_store import WriteStore, refusing
 from zarrfs.errors import FileTooLarge, InvalidElement, NotPermitted, StoreUnavailable
 from zarrfs.views.flat import FlatView
 
@@ -137,11 +137,7 @@ def test_elements_that_others_left_do_not_come_in_from_memory(root, loop, tmp_pa
 
 
 def test_a_store_that_fails_leaves_the_size(fs, tmp_path):
-    def before(request):
-        if request.operation == "put" and request.key == "zarr.json":
-            raise StoreUnavailable(request.key, "not now")
-
-    fs.store.before = before
+    fs.store.before = refusing(StoreUnavailable, "put", key="zarr.json")
     with pytest.raises(StoreUnavailable):
         truncate(fs, "array.bin", ROW)
     assert fs.stat("array.bin").size == 6 * ROW
@@ -191,18 +187,14 @@ def test_who_looks_hears_that_it_cannot_be_stored_and_will_be_later(root, loop):
     store = WriteStore.of_directory(root)
     fs = Writable(loop, store, resize=True, flush_delay=0.02)
 
-    def before(request):
-        if request.operation == "put" and request.key == "zarr.json":
-            raise StoreUnavailable(request.key, "not now")
-
-    store.before = before
+    store.before = refusing(StoreUnavailable, "put", key="zarr.json")
     file = fs.edit("array.bin")
     file.write(6 * ROW, bytes(ROW))
     for _ in range(500):
         if fs.errors():
             break
         loop.run(_sleep)
-    assert {(key, "not now" in why and "tried again" in why) for key, why in fs.errors()} == {
+    assert {(key, "by this test" in why and "tried again" in why) for key, why in fs.errors()} == {
         ("/", True)
     }
     store.before = lambda _request: None
@@ -251,11 +243,7 @@ def test_an_attempt_that_failed_after_all_was_stored_does_no_harm(root, loop):
     file = fs.edit("array.bin")
     file.write(6 * ROW, bytes(ROW))
 
-    def after(request):
-        if request.operation == "put" and request.key == "zarr.json":
-            raise StoreUnavailable(request.key, "not sure to be durable")
-
-    store.after = after
+    store.after = refusing(StoreUnavailable, "put", key="zarr.json")
     with pytest.raises(StoreUnavailable):
         file.fsync()
     store.after = lambda _request: None

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from tests.fs.write_store import Request, WriteStore
 from zarrfs.cache.write.dirty_objects import DirtyObjects
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.errors import ChunkError
-from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -80,24 +78,6 @@ def test_a_bug_while_storing_fails_fsync_and_loses_nothing(opened, store, operat
     for i in range(count):
         new[8 * i : 8 * i + 2] = b"\1\2"
     assert stored(opened, store) == new
-
-
-def test_what_is_written_in_a_row_is_stored_after_a_while(opened, monkeypatch):
-    """Also what is still gathered, because the writer has stopped in the middle of a chunk."""
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
-    shape, chunks = (64, 16, 8), (16, 8, 8)
-    store = WriteStore({"zarr.json": array_document(shape, chunks, codecs=[LITTLE])})
-    mount = opened(store, flush_delay=0.2)
-    file = mount.edit("array.bin")
-    new = np.arange(1, 10 * 16 * 8 + 1, dtype="<u2").tobytes()
-    for offset in range(0, len(new), ROW):
-        file.write(offset, new[offset : offset + ROW])
-    give_up = time.monotonic() + 30
-    while mount.write_back.dirty_bytes:
-        assert time.monotonic() < give_up, "nothing is stored"
-        time.sleep(0.02)
-    assert stored(opened, store)[: len(new)] == new
 
 
 def test_a_conflict_is_settled_by_what_is_stored_now(opened):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tests.fs.documents import LITTLE, array_document
 from tests.fs.write_store import WriteStore
+from tests.waiting import wait_until
 from zarrfs.array.block import Block, Run
 from zarrfs.cache.write import gathering as gathering_module
 from zarrfs.cache.write.gather_memory import GatherMemory
@@ -379,10 +380,7 @@ def test_the_loop_copies_what_is_quick_after_its_reply(opened, monkeypatch, long
         put_by[offset // 2] = threading.get_ident()
 
     def putter(first: int) -> int:
-        give_up = time.monotonic() + 20
-        while first not in put_by:
-            assert time.monotonic() < give_up
-            time.sleep(0.001)
+        wait_until(lambda: first in put_by)
         return put_by[first]
 
     monkeypatch.setattr(SlabChunks, "put", put)

@@ -1,13 +1,13 @@
 """What is written in order to rows of chunks that take half of the memory for changes, or more."""
 
 import os
-import time
 
 import numpy as np
 import pytest
 
 from tests.fs.documents import GZIP, LITTLE, array_document, sharding
-from tests.fs.write_store import WriteStore
+from tests.fs.write_store import WriteStore, refusing
+from tests.waiting import wait_until
 from zarrfs.errors import StoreFull
 from zarrfs.memory.scratch_file import ScratchBuffers
 
@@ -165,10 +165,7 @@ def test_it_is_stored_when_nothing_comes_for_the_delay(store, small, data):
     mount = small(flush_delay=0.05)
     file = mount.edit("array.bin")
     write(file, data, 0, SIZE // 2)
-    give_up = time.monotonic() + 60
-    while mount.write_back.dirty_bytes:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: not mount.write_back.dirty_bytes)
     assert mount.read("array.bin")[: SIZE // 2] == data[: SIZE // 2]
 
 
@@ -177,11 +174,7 @@ def test_a_full_store_loses_nothing(opened, store, small, data):
     filled(opened, store)
     mount = small()
 
-    def fail(request) -> None:
-        if request.operation == "put":
-            raise StoreFull(request.key, "by this test")
-
-    store.before = fail
+    store.before = refusing(StoreFull, "put")
     file = mount.edit("array.bin")
     write(file, data)
     with pytest.raises(StoreFull):

@@ -54,13 +54,14 @@ class Task:
         self.over = True
 
 
-def run(scenario: Callable[[Storing, Store, trio.Nursery], Awaitable[None]]) -> None:
-    async def main() -> None:
-        with trio.fail_after(20):
-            async with trio.open_nursery() as nursery:
-                await scenario(Storing(), Store(), nursery)
+@pytest.fixture
+def storing() -> Storing:
+    return Storing()
 
-    trio.run(main)
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
 
 
 def write(storing: Storing, inode: int) -> None:
@@ -74,175 +75,140 @@ async def begin(nursery: trio.Nursery, call: Callable[[], Awaitable[object]]) ->
     return task
 
 
-def test_closing_what_was_not_written_stores_nothing():
-    async def scenario(storing, store, nursery):
-        await storing.close(ONE, store)
-        write(storing, TWO)
-        await storing.close(ONE, store)
-        assert store.calls == 0
-
-    run(scenario)
+async def test_closing_what_was_not_written_stores_nothing(storing, store, nursery):
+    await storing.close(ONE, store)
+    write(storing, TWO)
+    await storing.close(ONE, store)
+    assert store.calls == 0
 
 
-def test_closing_waits_for_who_stores_already():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
-        assert [task.over for task in tasks] == [False] * 3
-        await store.go_on()
-        assert [task.over for task in tasks] == [True] * 3
-        assert store.calls == 1
-
-    run(scenario)
+async def test_closing_waits_for_who_stores_already(storing, store, nursery):
+    write(storing, ONE)
+    tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
+    assert [task.over for task in tasks] == [False] * 3
+    await store.go_on()
+    assert [task.over for task in tasks] == [True] * 3
+    assert store.calls == 1
 
 
-def test_closing_waits_for_what_was_written_while_others_stored():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        first = await begin(nursery, lambda: storing.close(ONE, store))
-        write(storing, ONE)
-        others = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
-        await store.go_on()
-        assert first.over
-        assert [task.over for task in others] == [False] * 3
-        await store.go_on()
-        assert [task.over for task in others] == [True] * 3
-        assert store.calls == 2
-
-    run(scenario)
+async def test_closing_waits_for_what_was_written_while_others_stored(storing, store, nursery):
+    write(storing, ONE)
+    first = await begin(nursery, lambda: storing.close(ONE, store))
+    write(storing, ONE)
+    others = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
+    await store.go_on()
+    assert first.over
+    assert [task.over for task in others] == [False] * 3
+    await store.go_on()
+    assert [task.over for task in others] == [True] * 3
+    assert store.calls == 2
 
 
-def test_what_was_written_while_others_stored_is_still_owed():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        await begin(nursery, lambda: storing.close(ONE, store))
-        write(storing, TWO)
-        await store.go_on()
-        other = await begin(nursery, lambda: storing.close(TWO, store))
-        assert not other.over
-        await store.go_on()
-        assert other.over
-
-    run(scenario)
+async def test_what_was_written_while_others_stored_is_still_owed(storing, store, nursery):
+    write(storing, ONE)
+    await begin(nursery, lambda: storing.close(ONE, store))
+    write(storing, TWO)
+    await store.go_on()
+    other = await begin(nursery, lambda: storing.close(TWO, store))
+    assert not other.over
+    await store.go_on()
+    assert other.over
 
 
 @pytest.mark.parametrize("call", ["close", "sync"])
-def test_a_write_that_runs_is_waited_for_and_stored(call):
-    async def scenario(storing, store, nursery):
-        ended = trio.Event()
+async def test_a_write_that_runs_is_waited_for_and_stored(call, storing, store, nursery):
+    ended = trio.Event()
 
-        async def slow_write() -> None:
-            with storing.writing(ONE):
-                await ended.wait()
+    async def slow_write() -> None:
+        with storing.writing(ONE):
+            await ended.wait()
 
-        await begin(nursery, slow_write)
-        task = await begin(nursery, lambda: getattr(storing, call)(ONE, store))
-        assert store.calls == 0
-        ended.set()
-        await wait_all_tasks_blocked()
-        assert store.calls == 1
-        assert not task.over
+    await begin(nursery, slow_write)
+    task = await begin(nursery, lambda: getattr(storing, call)(ONE, store))
+    assert store.calls == 0
+    ended.set()
+    await wait_all_tasks_blocked()
+    assert store.calls == 1
+    assert not task.over
+    await store.go_on()
+    assert task.over
+
+
+async def test_a_write_that_fails_may_have_changed_something(storing, store, nursery):
+    with pytest.raises(StoreFull), storing.writing(ONE):
+        raise StoreFull("c/0", "by this test")
+    task = await begin(nursery, lambda: storing.close(ONE, store))
+    assert not task.over
+    await store.go_on()
+
+
+async def test_writes_that_begin_later_are_not_waited_for(storing, store, nursery):
+    """Or one who writes all the time would hold up whoever closes."""
+    first, second = trio.Event(), trio.Event()
+
+    async def slow_write(ended: trio.Event) -> None:
+        with storing.writing(ONE):
+            await ended.wait()
+
+    await begin(nursery, lambda: slow_write(first))
+    tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(2)]
+    await begin(nursery, lambda: slow_write(second))
+    first.set()
+    await wait_all_tasks_blocked()
+    await store.go_on()
+    assert [task.over for task in tasks] == [True] * 2
+    second.set()
+
+
+async def test_all_that_wait_hear_of_the_error_and_the_next_tries_again(storing, store, nursery):
+    write(storing, ONE)
+    tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
+    await store.go_on(StoreFull("c/0", "by this test"))
+    assert [type(task.error) for task in tasks] == [StoreFull] * 3
+    assert store.calls == 1
+    again = await begin(nursery, lambda: storing.close(ONE, store))
+    await store.go_on()
+    assert again.over
+    assert again.error is None
+
+
+async def test_the_error_of_an_earlier_turn_is_none_of_whose_writes_it_did_not_store(
+    storing, store, nursery
+):
+    write(storing, ONE)
+    first = await begin(nursery, lambda: storing.close(ONE, store))
+    write(storing, TWO)
+    second = await begin(nursery, lambda: storing.close(TWO, store))
+    await store.go_on(StoreFull("c/0", "by this test"))
+    assert isinstance(first.error, StoreFull)
+    assert not second.over
+    await store.go_on()
+    assert second.over
+    assert second.error is None
+
+
+async def test_who_stores_is_cancelled_and_the_others_store_themselves(storing, store, nursery):
+    write(storing, ONE)
+    tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
+    tasks[0].scope.cancel()
+    await wait_all_tasks_blocked()
+    assert store.calls == 2
+    assert [task.over for task in tasks] == [True, False, False]
+    await store.go_on()
+    assert [task.over for task in tasks] == [True] * 3
+
+
+async def test_sync_stores_also_what_nobody_has_told_of(storing, store, nursery):
+    for calls in (1, 2):
+        task = await begin(nursery, lambda: storing.sync(ONE, store))
+        assert store.calls == calls
         await store.go_on()
         assert task.over
 
-    run(scenario)
 
-
-def test_a_write_that_fails_may_have_changed_something():
-    async def scenario(storing, store, nursery):
-        with pytest.raises(StoreFull), storing.writing(ONE):
-            raise StoreFull("c/0", "by this test")
-        task = await begin(nursery, lambda: storing.close(ONE, store))
-        assert not task.over
-        await store.go_on()
-
-    run(scenario)
-
-
-def test_writes_that_begin_later_are_not_waited_for():
-    """Or one who writes all the time would hold up whoever closes."""
-
-    async def scenario(storing, store, nursery):
-        first, second = trio.Event(), trio.Event()
-
-        async def slow_write(ended: trio.Event) -> None:
-            with storing.writing(ONE):
-                await ended.wait()
-
-        await begin(nursery, lambda: slow_write(first))
-        tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(2)]
-        await begin(nursery, lambda: slow_write(second))
-        first.set()
-        await wait_all_tasks_blocked()
-        await store.go_on()
-        assert [task.over for task in tasks] == [True] * 2
-        second.set()
-
-    run(scenario)
-
-
-def test_all_that_wait_hear_of_the_error_and_the_next_tries_again():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
-        await store.go_on(StoreFull("c/0", "by this test"))
-        assert [type(task.error) for task in tasks] == [StoreFull] * 3
-        assert store.calls == 1
-        again = await begin(nursery, lambda: storing.close(ONE, store))
-        await store.go_on()
-        assert again.over
-        assert again.error is None
-
-    run(scenario)
-
-
-def test_the_error_of_an_earlier_turn_is_none_of_whose_writes_it_did_not_store():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        first = await begin(nursery, lambda: storing.close(ONE, store))
-        write(storing, TWO)
-        second = await begin(nursery, lambda: storing.close(TWO, store))
-        await store.go_on(StoreFull("c/0", "by this test"))
-        assert isinstance(first.error, StoreFull)
-        assert not second.over
-        await store.go_on()
-        assert second.over
-        assert second.error is None
-
-    run(scenario)
-
-
-def test_who_stores_is_cancelled_and_the_others_store_themselves():
-    async def scenario(storing, store, nursery):
-        write(storing, ONE)
-        tasks = [await begin(nursery, lambda: storing.close(ONE, store)) for _ in range(3)]
-        tasks[0].scope.cancel()
-        await wait_all_tasks_blocked()
-        assert store.calls == 2
-        assert [task.over for task in tasks] == [True, False, False]
-        await store.go_on()
-        assert [task.over for task in tasks] == [True] * 3
-
-    run(scenario)
-
-
-def test_sync_stores_also_what_nobody_has_told_of():
-    async def scenario(storing, store, nursery):
-        for calls in (1, 2):
-            task = await begin(nursery, lambda: storing.sync(ONE, store))
-            assert store.calls == calls
-            await store.go_on()
-            assert task.over
-
-    run(scenario)
-
-
-def test_sync_through_another_file_stores_what_was_written():
-    async def scenario(storing, store, nursery):
-        write(storing, TWO)
-        await begin(nursery, lambda: storing.sync(ONE, store))
-        await store.go_on()
-        await storing.close(TWO, store)
-        assert store.calls == 1
-
-    run(scenario)
+async def test_sync_through_another_file_stores_what_was_written(storing, store, nursery):
+    write(storing, TWO)
+    await begin(nursery, lambda: storing.sync(ONE, store))
+    await store.go_on()
+    await storing.close(TWO, store)
+    assert store.calls == 1

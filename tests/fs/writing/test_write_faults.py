@@ -2,12 +2,14 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import Request, WriteStore
+from tests.waiting import wait_until
 from zarrfs.cache.write import write_back
 from zarrfs.cache.write.due_objects import DueObjects
 from zarrfs.cache.write.flusher import Flusher
@@ -120,19 +122,14 @@ def test_a_failure_nobody_waited_for_is_told_at_close(opened, store):
     file = mount.edit("array.bin")
     file.write(0, bytes(32))
     file.write(0, b"\1")
-    give_up = time.monotonic() + 20
-    while failing.failed < 6:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: failing.failed >= 6)
     assert any(key == "c/0" and "tried again" in why for key, why in mount.errors())
     with pytest.raises(StoreFull):
         file.flush()
     file.release()
     assert mount.read("array.bin") == b"\1" + bytes(31)
     failing.errors.clear()
-    while mount.write_back.dirty_bytes:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: not mount.write_back.dirty_bytes)
     assert opened(WriteStore(store.objects)).read("array.bin") == b"\1" + bytes(31)
 
 
@@ -274,26 +271,14 @@ def test_writers_wait_for_a_slow_store_and_none_is_lost(loop, opened, store):
         for i in range(number, 32, 8):
             files[number].write(i, bytes([i]))
 
-    threads = [threading.Thread(target=write, args=(n,), daemon=True) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(40)
-        assert not thread.is_alive()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
     files[0].fsync()
     # Each of the two chunks may be copied to be changed while it is stored.
     copied = 2 * 4 * 2
     assert mount.write_back.budget.highest <= mount.write_back.budget.total + copied
     assert not mount.write_back.budget.used
     assert opened(WriteStore(store.objects)).read("array.bin") == bytes(range(32))
-
-
-def eventually(happens) -> None:
-    """Waits until it does."""
-    give_up = time.monotonic() + 20
-    while not happens():
-        assert time.monotonic() < give_up
-        time.sleep(0.001)
 
 
 def test_waiting_for_memory_does_not_spin(opened, store, monkeypatch):
@@ -336,7 +321,7 @@ def test_waiting_for_memory_does_not_spin(opened, store, monkeypatch):
     monkeypatch.setattr(budget, "attempt", noted)
     threads[1].start()
     threads[2].start()
-    eventually(lambda: waiting == [30.0] * 2)
+    wait_until(lambda: waiting == [30.0] * 2)
     for _ in range(100):
         mount.stat("array.bin")
     assert len(asked) <= 12
@@ -358,9 +343,9 @@ def test_no_clock_spins_without_delay(opened, store, monkeypatch):
 
     monkeypatch.setattr(write_back, "Event", Noted)
     mount = opened(store, flush_delay=0.0)
-    eventually(lambda: len(pauses) >= 3)
+    wait_until(lambda: len(pauses) >= 3)
     mount.edit("array.bin").write(0, b"\1")
-    eventually(lambda: not mount.write_back.dirty_bytes)
+    wait_until(lambda: not mount.write_back.dirty_bytes)
     assert min(pauses) >= 0.01
 
 
@@ -384,7 +369,7 @@ def test_a_store_that_hangs_does_not_pile_up_work(opened, monkeypatch):
     for i in range(100):
         file.write(8 * i, b"\1")
     written = len(ticks)
-    eventually(lambda: len(ticks) > written + 20)
+    wait_until(lambda: len(ticks) > written + 20)
     assert 0 < len(submitted) <= 100
     going_on.set()
     file.close()

@@ -1,15 +1,12 @@
 """What has to happen before what, so that nobody loses data whenever a daemon is killed."""
 
-import json
-import threading
-
 import numpy as np
 import pytest
 import zarr
 
 from tests.fs.documents import array_document
 from tests.fs.writable import Writable
-from tests.fs.write_store import Request, WriteStore
+from tests.fs.write_store import WriteStore
 from zarrfs.array.making.resize import Resize
 from zarrfs.errors import StoreConflict
 
@@ -34,32 +31,6 @@ def fs(root, loop):
 def changes(store: WriteStore) -> list[str]:
     """Keys of objects that were changed, in order."""
     return [request.key for request in store.requests if request.operation in ("put", "delete")]
-
-
-class Held:
-    """Has the first change of the store wait; `begun` says that it does."""
-
-    def __init__(self, store: WriteStore) -> None:
-        self.begun, self._going_on = threading.Event(), threading.Event()
-        store.before = self
-
-    def __call__(self, request: Request) -> None:
-        if request.operation in ("put", "delete"):
-            self.begun.set()
-            assert self._going_on.wait(20)
-
-    def go_on(self) -> None:
-        self._going_on.set()
-
-
-class InThread(threading.Thread):
-    def __init__(self, call) -> None:
-        super().__init__(target=call, daemon=True)
-        self.start()
-
-    def is_over(self, seconds: float) -> bool:
-        self.join(seconds)
-        return not self.is_alive()
 
 
 def test_elements_are_stored_before_the_shape_that_shows_them(fs):
@@ -88,46 +59,6 @@ def test_rows_that_are_given_up_are_cleared_after_the_array_has_lost_them(root):
     assert keys[0] == "zarr.json"
     assert "c/1/0" in keys
     assert "c/1/0" not in store.objects
-
-
-@pytest.mark.parametrize("view", ["array.bin", "array.npy", "chunks/0/0"])
-def test_a_write_waits_while_the_array_gets_another_size(fs, view):
-    start = fs.stat(view).size - 6 * ROW if view == "array.npy" else 0
-    file = fs.edit(view)
-    held = Held(fs.store)
-    truncate = InThread(lambda: fs.loop.run(fs.fs.set_size, fs.stat("array.bin").inode, 3 * ROW))
-    assert held.begun.wait(20)
-    write = InThread(lambda: file.write(start, b"\7\0"))
-    assert not write.is_over(0.2)
-    held.go_on()
-    assert truncate.is_over(20)
-    assert write.is_over(20)
-    file.close()
-    assert np.frombuffer(fs.read("array.bin"), "<i2").tolist() == [7, *range(1, 15)]
-
-
-def test_removing_waits_while_the_array_gets_another_size(fs):
-    held = Held(fs.store)
-    truncate = InThread(lambda: fs.loop.run(fs.fs.set_size, fs.stat("array.bin").inode, 3 * ROW))
-    assert held.begun.wait(20)
-    remove = InThread(lambda: fs.unlink("chunks/0/0"))
-    assert not remove.is_over(0.2)
-    held.go_on()
-    assert truncate.is_over(20)
-    assert remove.is_over(20)
-    assert np.frombuffer(fs.read("array.bin"), "<i2")[:3].tolist() == [9, 9, 2]
-
-
-def test_the_size_waits_for_chunks_that_are_being_removed(fs):
-    held = Held(fs.store)
-    remove = InThread(lambda: fs.unlink("chunks/0/0"))
-    assert held.begun.wait(20)
-    truncate = InThread(lambda: fs.loop.run(fs.fs.set_size, fs.stat("array.bin").inode, 3 * ROW))
-    assert not truncate.is_over(0.2)
-    held.go_on()
-    assert remove.is_over(20)
-    assert truncate.is_over(20)
-    assert json.loads(fs.store.objects["zarr.json"])["shape"] == [3, 5]
 
 
 def test_who_has_a_file_open_of_an_array_that_is_another_one_now_writes_nothing(opened):

@@ -1,18 +1,17 @@
 """What is written while something else goes on is neither lost nor hidden, nor undoes anything."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
 
 from tests.fs.documents import array_document, sharding
-from tests.fs.write_store import Request, WriteStore
+from tests.fs.write_store import Request, WriteStore, refusing
+from tests.waiting import wait_until
 from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
-from zarrfs.errors import StoreFull, ZarrfsError
-from zarrfs.format.pipeline import ChunkCodec
+from zarrfs.errors import StoreFull
 from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(60)
@@ -44,11 +43,7 @@ def filled(opened, store):
 def test_a_small_change_that_cannot_be_stored_is_kept_in_the_journal(opened, store, tmp_path):
     mount, _ = filled(opened, store)
 
-    def fail(request: Request) -> None:
-        if request.operation == "put":
-            raise StoreFull(request.key, "by this test")
-
-    store.before = fail
+    store.before = refusing(StoreFull, "put")
     mount.edit("array.bin").write(4, b"\1\2\3\4")
     assert mount.fs.drain()
     journal = Journal(str(tmp_path))
@@ -133,25 +128,6 @@ def test_a_chunk_that_becomes_fill_value_is_not_deleted_over_what_others_store(o
 # --- what nobody foresaw --------------------------------------------------------------
 
 
-def test_an_unexpected_failure_is_told_at_fsync_and_nothing_is_lost(opened, store, monkeypatch):
-    mount, data = filled(opened, store)
-    file = mount.edit("array.bin")
-    file.write(0, b"\1\1")
-    real = ChunkCodec.encode
-
-    def fail(*_args):
-        raise RuntimeError("by this test")
-
-    monkeypatch.setattr(ChunkCodec, "encode", fail)
-    with pytest.raises(ZarrfsError, match="by this test"):
-        file.fsync()
-    assert mount.write_back.dirty_bytes
-    monkeypatch.setattr(ChunkCodec, "encode", real)
-    file.fsync()
-    data[0, 0] = 0x0101
-    assert opened(WriteStore(store.objects)).read("array.bin") == data.tobytes()
-
-
 # --- what is gathered -------------------------------------------------------------------
 
 
@@ -178,10 +154,7 @@ def rows(count: int) -> bytes:
 
 def test_what_is_gathered_is_stored_after_the_delay(gathering):
     mount, _ = gathering(flush_delay=0.02)
-    give_up = time.monotonic() + 30
-    while mount.write_back.dirty_bytes:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: not mount.write_back.dirty_bytes)
     assert mount.read("array.bin")[:512] == rows(4)
 
 

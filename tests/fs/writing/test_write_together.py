@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.fs.documents import array_document
-from tests.fs.write_store import WriteStore
-from zarrfs.errors import ChunkError, StoreError, StoreFull
+from tests.fs.write_store import WriteStore, refusing
+from zarrfs.errors import StoreError, StoreFull
 from zarrfs.store.base import ObjectInfo, Put, put_one_by_one
 
 pytestmark = pytest.mark.timeout(60)
@@ -66,7 +66,7 @@ def test_one_that_fails_stays_dirty_alone(opened):
     store = made()
     mount = opened(store)
     file = mount.edit("array.bin")
-    before, store.before = store.before, _refuse(StoreFull("c/17", "by this test"), "c/17")
+    before, store.before = store.before, refusing(StoreFull, "put", key="c/17")
     file.write(0, DATA)
     with pytest.raises(StoreFull):
         file.fsync()
@@ -77,48 +77,3 @@ def test_one_that_fails_stays_dirty_alone(opened):
     assert not mount.write_back.dirty_bytes
     assert not mount.write_back.budget.used
     assert opened(WriteStore(store.objects)).read("array.bin") == DATA
-
-
-def test_a_surprise_is_told_and_changes_stay(opened):
-    store = made()
-    before, store.before = store.before, _refuse(RuntimeError("surprise"))
-    mount = opened(store)
-    file = mount.edit("array.bin")
-    file.write(0, DATA)
-    with pytest.raises(ChunkError, match="surprise"):
-        file.fsync()
-    assert len(mount.array()._dirty.all()) == CHUNKS
-    assert file.read(0, len(DATA)) == DATA
-    store.before = before
-    file.fsync()
-    assert opened(WriteStore(store.objects)).read("array.bin") == DATA
-
-
-def test_what_others_change_meanwhile_survives(opened):
-    store = made()
-    file = opened(store).edit("array.bin")
-    other = opened(store).edit("array.bin")
-    for i in range(CHUNKS):
-        file.write(8 * i, DATA[8 * i : 8 * i + 4])
-    done = []
-
-    def meddle(request) -> None:
-        if request.operation == "put" and not done:
-            done.append(request)
-            for i in range(CHUNKS):
-                other.write(8 * i + 4, DATA[8 * i + 4 : 8 * i + 8])
-            other.fsync()
-
-    store.before = meddle
-    file.fsync()
-    assert opened(WriteStore(store.objects)).read("array.bin") == DATA
-
-
-def _refuse(error: Exception, key: str | None = None):
-    """Has puts fail, of one object or of all."""
-
-    def refuse(request) -> None:
-        if request.operation == "put" and key in (None, request.key):
-            raise error
-
-    return refuse

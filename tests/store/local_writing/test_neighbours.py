@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -39,14 +39,8 @@ def test_mounts_of_the_hierarchy_and_of_one_array_exclude_each_other(root):
                     continue
                 break
 
-    threads = [
-        threading.Thread(target=write, args=((outer, "dir/c/x", i) if i % 2 else (inner, "c/x", i)))
-        for i in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(50)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, [outer, inner] * 4, ["dir/c/x", "c/x"] * 4, range(8)))
     assert outer.get("dir/c/x", limit=8).data == bytes([29] * 8)
     assert outer.conditional is Conditional.AMONG_OURSELVES
     outer.close()
