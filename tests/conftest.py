@@ -1,6 +1,7 @@
 """Real mounts for tests: `mounted` mounts with the real command and cleans up whatever happens."""
 
 import ctypes
+import importlib
 import os
 import re
 import signal
@@ -24,6 +25,7 @@ from zarrfs.errors import MountError
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, topmost
 from zarrfs.fuse.unmount import unmount
 
+ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-m", "zarrfs")
 COMMAND_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 40.0
@@ -50,6 +52,22 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONUNBUFFERED", None)
     # Where the tests are a shell's background job they ignore it, and all that they start would.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Has each of several processes import its share of all tests before the others.
+
+    What it compiles the others find, where each would compile all of them at the same time.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
+    share = slice(int(worker[2:]), None, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+    for path in files[share]:
+        # What cannot be imported is told by who collects it.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

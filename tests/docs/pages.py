@@ -126,6 +126,9 @@ def _goes_on(text: str) -> bool:
     """Whether bash would ask for another line."""
     if re.search(r"(?<!\\)\\$", text):
         return True
+    if not re.search(r"[\"'`({<\\]|[|&]\s*$|\b(if|for|while|until|case)\b", text):
+        # Most are whole, and each question takes a process.
+        return False
     done = run_program("bash", "-n", "-c", text)
     return "unexpected" in done.stderr or "here-document" in done.stderr
 
