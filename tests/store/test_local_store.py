@@ -108,8 +108,11 @@ def _raised(found):
         raise found
 
 
-def test_links_are_listed_as_what_they_lead_to(store):
+def test_links_are_listed_as_what_they_lead_to(store, open_fds):
+    before = open_fds()
     names = set(store.list_dir(""))
+    assert None not in (store.status("x"), store.status("dir"))
+    assert open_fds() == before
     assert {"x", "dir/", "in/", "absolute_in/", "file_out", "up", "loop", "dangling"} <= names
 
 
