@@ -175,6 +175,30 @@ def test_xarray_reads_of_a_copy_of_a_scalar_what_it_reads_of_its_source(
     assert bool(np.isnan(found["s"])) == (zarr_format == 2)
 
 
+@pytest.mark.filterwarnings("ignore:.*(consolidated|V3 specification|Zarr format 3)")
+@pytest.mark.parametrize("old", [2, 3])
+def test_elements_that_are_no_real_numbers_are_not_missing_in_zarr_2(tmp_path, old):
+    """xarray masks what equals the fill value of Zarr 2, also booleans and texts."""
+    values = {
+        "b": [True, False], "c": [1 + 1j, 0j], "u": ["a", ""], "s": [b"a", b""],
+        "o": np.array(["a", ""], object),
+    }  # fmt: skip
+    data = xarray.Dataset({name: ("x", np.array(value)) for name, value in values.items()})
+    data.to_zarr(tmp_path / "a", zarr_format=old, consolidated=False)
+    if old == 3:
+        array = zarr.open_group(tmp_path / "a").create_array(
+            "t", shape=(2,), chunks=(1,), dtype="bool", fill_value=True, dimension_names=["x"]
+        )
+        array[1] = False
+    zarrfs.copy(tmp_path / "a", tmp_path / "b", zarr_format=2, verify=True)
+    found, expected = (
+        xarray.open_zarr(tmp_path / name, consolidated=False).load() for name in "ba"
+    )
+    for name in expected.variables:
+        assert found[name].values.tolist() == expected[name].values.tolist(), name
+    assert found["b"].dtype == bool
+
+
 def test_fill_values_are_not_stored(tmp_path):
     values = np.zeros((64, 64), "u1")
     values[3, 3] = 1

@@ -76,7 +76,7 @@ def documents_v2(array: NewArray) -> dict[str, bytes]:
         "chunks": list(choose_chunk(shape, array.chunks)),
         "dtype": dtype,
         "compressor": compressor,
-        "fill_value": _fill(array, data_type, dtype),
+        "fill_value": _fill(array, data_type, dtype, named=V2_DIMENSIONS in attributes),
         "order": _order(array.order, len(shape)),
         "filters": filters or None,
         "dimension_separator": _separator(array.key_encoding),
@@ -102,10 +102,11 @@ def _dtype(data_type: DataType, endian: str) -> Any:
     raise ValueError(f"Zarr 2 has no data type {data_type.name}")
 
 
-def _fill(array: NewArray, data_type: DataType, dtype: Any) -> Any:
+def _fill(array: NewArray, data_type: DataType, dtype: Any, *, named: bool) -> Any:
     if array.fill_value is None:
-        # Undefined, which every reader treats as zero.
-        return None if data_type.fixed_size else ""
+        # Undefined, which every reader treats as zero. Some have none among texts; but where axes
+        # have names, xarray would mask empty ones.
+        return None if data_type.fixed_size or named else ""
     value, raw = fill_of(array, data_type)
     if data_type.dtype.kind in "SV":
         element = np.frombuffer(raw, data_type.dtype).astype(numpy_dtype(dtype))

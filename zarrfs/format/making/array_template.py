@@ -131,7 +131,9 @@ def _of_v2(value: Mapping[str, Any], attributes: Mapping[str, Any]) -> NewArray:
             if first not in STRINGS:
                 raise ValueError(f"objects stored by {first or 'no codec'!r}")
             fields["data_type"] = STRINGS[first][0].name
-            fields["fill_value"] = value.get("fill_value") or ""
+            # Some say 0 for none.
+            fill = value.get("fill_value")
+            fields["fill_value"] = None if fill is None else fill or ""
         else:
             fields["data_type"] = data_type_json(dtype)
             fields["fill_value"] = _fill(name_non_finite(value.get("fill_value")), dtype)

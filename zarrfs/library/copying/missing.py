@@ -29,7 +29,12 @@ def with_missing(
     """An array and its attributes that mask the same elements as the source does."""
     data_type = parse_data_type(array.data_type)
     kind = data_type.dtype.kind
-    if not of_xarray(source) or kind not in "fiu":
+    if not of_xarray(source):
+        return array, attributes
+    if kind not in "fiu":
+        # Booleans and texts have no attribute, but xarray masks them by a fill value of Zarr 2.
+        if array.zarr_format == 2 and source.zarr_format == 3 and _NAME not in attributes:
+            array = replace(array, fill_value=None)
         return array, attributes
     given = attributes.get(_NAME)
     if array.zarr_format == 3 and kind == "f" and isinstance(given, int | float):
