@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import zarr
 
-from zarrfs.errors import ChunkError
-
 pytestmark = pytest.mark.timeout(120)
 
 SHAPES = [
@@ -68,28 +66,3 @@ def test_in_any_way(mount, tmp_path, shape, order, memory):
     assert wrong == []
     assert m.stats()["memory"]["highest"] <= memory
     assert m.errors() == []
-
-
-@pytest.mark.parametrize("byteorder", ["little", "big"])
-def test_a_bad_chunk_in_the_way_of_a_scan(mount, tmp_path, byteorder):
-    """Whatever is read ahead, only what needs the bad chunk fails."""
-    numbers = np.arange(4_000_000, dtype="<i2")
-    array = zarr.create_array(
-        tmp_path / "a", shape=numbers.shape, chunks=(250_000,), dtype="<i2",
-        compressors=zarr.codecs.ZstdCodec(level=1, checksum=True),
-    )  # fmt: skip
-    array[...] = numbers
-    (tmp_path / "a/c/9").write_bytes(b"broken")
-    whole = numbers.astype(">i2").tobytes() if byteorder == "big" else numbers.tobytes()
-    m = mount(tmp_path / "a", byteorder=byteorder)
-    file = m.open("array.bin")
-    step = 1 << 17
-    first, last = 9 * 500_000, 10 * 500_000
-    for offset in range(0, len(whole), step):
-        if first < offset + step and offset < last:
-            with pytest.raises(ChunkError) as caught:
-                file.read(offset, step)
-            assert caught.value.key == "c/9"
-        else:
-            assert file.read(offset, step) == whole[offset : offset + step]
-    assert {key for key, _ in m.errors()} == {"c/9"}

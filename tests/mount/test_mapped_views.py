@@ -8,7 +8,6 @@ import mmap
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
@@ -130,35 +129,6 @@ def test_a_write_through_another_view_wins_over_an_earlier_store_in_a_mapping(pa
     finally:
         mapping.close()
         os.close(file)
-
-
-def test_two_programs_write_to_two_views_at_once(path, sharded):
-    """Each to its own half, in one call; other files answer meanwhile."""
-    new, half = os.urandom(sharded_size()), sharded_size() // 2
-    code = (
-        "import os, sys; f = os.open(sys.argv[1], os.O_RDWR); start = int(sys.argv[2]);"
-        "print(flush=True); new = sys.stdin.buffer.read();"
-        "assert os.pwrite(f, new, start) == len(new); os.fsync(f); os.close(f)"
-    )
-    programs = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, path / view, str(start)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )
-        for view, start in (("array.bin", 0), ("array.npy", _start(path, "array.npy") + half))
-    ]  # fmt: skip
-    for program in programs:
-        program.stdout.readline()
-    threads = [
-        threading.Thread(target=program.communicate, args=(part, 60))
-        for program, part in zip(programs, (new[:half], new[half:]), strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        assert (path.parent / ".zarrfs/stats.json").read_bytes()
-    assert [program.returncode for program in programs] == [0, 0]
-    assert sharded.stored().tobytes() == new
 
 
 def test_a_removed_chunk_is_not_brought_back_by_pages_that_were_changed_before(path, sharded):

@@ -88,21 +88,6 @@ def test_programs_that_append(mounted, both, tmp_path):
     expect(both, file, np.concatenate([expected, more]))
 
 
-def test_appending_in_pieces_through_one_file(mounted, both):
-    file = mounted(both.group, OPTIONS) / "a" / "array.bin"
-    more = rows(3).tobytes()
-    with open(file, "ab", buffering=0) as out:
-        for start in range(0, len(more), 999):
-            out.write(more[start : start + 999])
-            assert os.fstat(out.fileno()).st_size == both.data.nbytes + min(len(more), start + 999)
-            if start % 5 == 0:
-                os.fsync(out.fileno())
-                os.close(os.dup(out.fileno()))
-                shape = zarr.open_array(both.group / "a", mode="r").shape[0]
-                assert shape == 60 + -(-min(len(more), start + 999) // ROW)
-    expect(both, file, np.concatenate([both.data, np.frombuffer(more, "<u2").reshape(3, 50, 40)]))
-
-
 def test_copying_over_it(mounted, both, tmp_path):
     file = mounted(both.group, OPTIONS) / "a" / "array.bin"
     for count, line in (

@@ -54,18 +54,6 @@ def waiting(budget, size):
     return thread
 
 
-def test_waits_for_a_release():
-    budget = MemoryBudget(100)
-    budget.reserve(80)
-    thread = waiting(budget, 30)
-    assert thread.is_alive()
-    assert budget.used == 80
-    budget.release(10)
-    thread.join(10)
-    assert not thread.is_alive()
-    assert budget.used == 100
-
-
 def test_waits_for_something_to_reclaim():
     budget = MemoryBudget(100)
     budget.reserve(100)

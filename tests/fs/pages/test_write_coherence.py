@@ -175,16 +175,6 @@ def test_a_mapping_that_writes_after_the_last_flush(opened, document):
     assert mount.dropped.inodes == [other.inode]
 
 
-def test_removing_a_chunk_makes_the_kernel_forget_it(opened, document):
-    mount = opened(WriteStore({"zarr.json": document}))
-    mount.write("array.bin", 0, bytes(320))
-    files = [mount.edit(path) for path in ("array.bin", "chunks/0/0")]
-    mount.unlink("chunks/0/0")
-    assert {file.inode for file in files} <= set(mount.dropped.inodes)
-    assert not mount.open("chunks/0/0").keep_cache
-    assert elements(mount)[:2, :3].tolist() == [[7] * 3] * 2
-
-
 @pytest.mark.parametrize("fails", [False, True], ids=["removed", "removed later"])
 def test_removing_a_chunk_makes_the_kernel_forget_what_readers_have_of_it(opened, document, fails):
     """Of a removal that fails, it may be some of the chunk that is gone."""

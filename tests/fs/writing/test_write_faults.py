@@ -90,18 +90,6 @@ def test_fsync_tells_and_a_later_one_succeeds(opened, store, failure):
     assert other.read("array.bin") == data
 
 
-def test_one_object_that_fails_leaves_the_others_stored(opened, store):
-    failing = Failing(store)
-    mount = opened(store)
-    failing.errors["c/1"] = StoreFull
-    file = mount.edit("array.bin")
-    file.write(0, bytes(31))
-    with pytest.raises(StoreFull):
-        file.fsync()
-    assert set(store.counted("put")) == {"c/0", "c/1", "c/2", "c/3"}
-    assert set(store.objects) == {"zarr.json", "c/0", "c/2", "c/3"}
-
-
 def test_a_store_that_does_not_answer_is_not_waited_for_once_an_object(opened):
     store = WriteStore({"zarr.json": array_document((400,), (4,))})
     failing = Failing(store)
@@ -160,19 +148,6 @@ def test_what_was_released_without_fsync_is_stored_at_the_end(opened, store):
     assert mount.fs.drain() == []
     assert opened(WriteStore(store.objects)).read("array.bin") == content
     assert b"\1\2\3" in content
-
-
-def test_what_cannot_be_stored_at_the_end_is_told_and_stays(opened, store):
-    failing = Failing(store)
-    mount = opened(store)
-    file = mount.edit("array.bin")
-    file.write(3, b"\1")
-    failing.errors[""] = StoreAccessDenied
-    (error,) = mount.fs.drain()
-    assert isinstance(error, StoreAccessDenied)
-    failing.errors.clear()
-    assert mount.fs.drain() == []
-    assert opened(WriteStore(store.objects)).read("array.bin")[3] == 1
 
 
 # --- memory for changes is short --------------------------------------------------
