@@ -321,6 +321,12 @@ class TestPipelines:
             parse_pipeline([{"name": name, "configuration": configuration}, "bytes"])
 
 
+@pytest.mark.parametrize("size", [2, 4])
+def test_elements_to_be_shuffled_are_whole(size):
+    with pytest.raises(ValueError, match="divide"):
+        find_codec("numcodecs.shuffle")[1](elementsize=size).bind(SizeBound(size + 1, exact=True))
+
+
 class Payload:
     """Makes a directory where it is unpickled."""
 

@@ -271,3 +271,9 @@ class TestUnservable:
     def test_one_chunk_larger_than_the_memory(self, mount):
         with pytest.raises(BudgetExceeded, match="memory"):
             mount(MemoryStore({"zarr.json": self.BAD["huge-chunk"]}))
+
+
+def test_a_group_whose_document_is_damaged_shows_what_is_below(mount):
+    damaged = b'{"zarr_format": 3, "node_type": "tree"}'
+    store = MemoryStore({"zarr.json": damaged, "a/zarr.json": array_document((4,), (2,))})
+    assert "a" in mount(store).ls()

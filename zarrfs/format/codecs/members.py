@@ -36,7 +36,7 @@ def decode_members(
     data: Buffer,
     decoded: SizeBound,
     new_member: Callable[[], Decompressor],
-    padded: bool = False,
+    padded: bool,
     out: memoryview | None = None,
 ) -> Buffer:
     """Decode all members of ``data``, in time proportional to its length and to the output.
