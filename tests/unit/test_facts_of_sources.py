@@ -409,3 +409,19 @@ def test_zeros_of_hdmf_are_numbers():
         attributes = json.dumps({"_ARRAY_DIMENSIONS": ["num_times"], **said})
         metadata = parse_array_v2(json.dumps(document).encode(), attributes.encode())
         assert gather(metadata).missing == missing
+
+
+@pytest.mark.parametrize(
+    ("unit", "height", "factor"),
+    [("rad", 35786023.0, 35786023.0), ("m", 35786023.0, 1), ("rad", None, 1)],
+)
+def test_angles_of_a_satellite_view_are_metres_on_its_plane(unit, height, factor, array):
+    """As in files of GOES, and as GDAL reads them."""
+    said = {"crs_wkt": 'PROJCS["geos"]', "perspective_point_height": height}
+    found = {
+        name: Neighbour(name, array(name, "float64", [2], attributes={"units": unit}), values)
+        for name, values in {"y": np.array([0.1, 0.0]), "x": np.array([-0.1, 0.1])}.items()
+    }
+    around = Around((), said, coordinates_in(found))
+    place = gather(array("yx", shape=[2, 2]), around).georeference
+    assert place.transform == pytest.approx([factor * n for n in (-0.2, 0.2, 0, 0.15, 0, -0.1)])

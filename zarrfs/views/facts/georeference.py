@@ -29,6 +29,7 @@ _CODE = re.compile(r"[A-Za-z_]{2,16}:[A-Za-z0-9_]{1,16}", re.ASCII)
 _MOST_LEVELS = 64
 _RIOXARRAYS = "spatial_ref"
 _INIT = "+init="
+_RADIANS = frozenset(("rad", "radian", "radians"))
 
 Transform = tuple[float, ...]
 Found = tuple[Georeference, int | None, int | None]
@@ -57,7 +58,8 @@ def georeference(attributes: Mapping[str, Any], axes: Sequence[Axis], around: Ar
     if y is None or x is None or not _fits(place, axes[y].length, axes[x].length, own=own):
         return Georeference(), None, None
     if moves and not nodes:
-        transform = _by_coordinates(transform, axes[y], axes[x])
+        height = _height((attributes, around.grid_mapping), axes[y], axes[x])
+        transform = _by_coordinates(transform, axes[y], axes[x], height)
     if not crs and transform is None:
         return Georeference(), None, None
     return Georeference(crs, transform, nodes), y, x
@@ -70,16 +72,32 @@ def _said_to(path: str, group: Mapping[str, Any]) -> Mapping[str, Any]:
     return {k: v for k, v in group.items() if not k.startswith(("proj:", "spatial:"))}
 
 
-def _by_coordinates(said: Transform | None, y: Axis, x: Axis) -> Transform | None:
-    """The transform by the coordinates, which are those of the middles of elements."""
+def _height(sources: Sequence[Mapping[str, Any]], y: Axis, x: Axis) -> float:
+    """Metres in one unit of the coordinates of a satellite view, which are angles in CF; else 1.
+
+    https://cfconventions.org/cf-conventions/cf-conventions.html#_geostationary_projection
+    """
+    if y.unit not in _RADIANS or x.unit not in _RADIANS:
+        return 1.0
+    said = (number(source.get("perspective_point_height")) for source in sources)
+    return next((height for height in said if height), 1.0)
+
+
+def _by_coordinates(
+    said: Transform | None, y: Axis, x: Axis, height: float = 1.0
+) -> Transform | None:
+    """The transform by the coordinates, which are those of the middles of elements.
+
+    height : by which they are multiplied.
+    """
     if said is not None and (said[2] or said[4]):
         return said
     if not (y.coordinates and x.coordinates and y.spacing and x.spacing):
         return said
-    left, width, top, height = x.origin, x.spacing, y.origin, y.spacing
-    found = (left - width / 2, width, 0.0, top - height / 2, 0.0, height)
+    left, width, top, down = (n * height for n in (x.origin, x.spacing, y.origin, y.spacing))
+    found = (left - width / 2, width, 0.0, top - down / 2, 0.0, down)
     # Those of stackstac are of corners.
-    for each in (found, (left, width, 0.0, top, 0.0, height)):
+    for each in (found, (left, width, 0.0, top, 0.0, down)):
         if said is not None and all(
             abs(said[i] - each[i]) + n * abs(said[j] - each[j]) < abs(each[j]) / 100
             for i, j, n in ((0, 1, x.length), (3, 5, y.length))
