@@ -194,17 +194,3 @@ def test_what_an_overlay_cannot_take_goes_nowhere_else(small, mount_daemon, tmp_
     _remount(small, "size=16m")
     assert content(mount(f"overlay={small / 'o'}")) == data.tobytes()
     assert content(mount()) == bytes(data.nbytes)
-
-
-def test_damaged_neighbours(mount_daemon, tmp_path):
-    """Part of a chunk cannot be changed when the rest of it cannot be read; all of it can."""
-    source = tmp_path / "a.zarr"
-    zarr.create_array(source, shape=(2000,), chunks=(1000,), dtype="u1")[...] = 1
-    (source / "c/0").write_bytes(b"damaged")
-    daemon = mount_daemon(source, "rw", quiet=False)
-    with open(daemon.path / "array.bin", "r+b", buffering=0) as file:
-        os.pwrite(file.fileno(), b"ab", 10)
-        assert _error(lambda: os.fsync(file.fileno())) == errno.EIO
-        os.pwrite(file.fileno(), bytes(1000), 0)
-        os.fsync(file.fileno())
-    assert (stored(source) == [0] * 1000 + [1] * 1000).all()

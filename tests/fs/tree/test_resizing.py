@@ -8,6 +8,7 @@ import zarr
 
 from tests.fs.writable import Writable
 from tests.fs.write_store import WriteStore, refusing
+from tests.waiting import wait_until
 from zarrfs.errors import FileTooLarge, InvalidElement, NotPermitted, StoreUnavailable
 from zarrfs.views.flat import FlatView
 
@@ -160,11 +161,7 @@ def test_it_is_stored_when_nobody_asks(root, loop):
     fs = Writable(loop, store, resize=True, flush_delay=0.02)
     file = fs.edit("array.bin")
     file.write(6 * ROW, bytes(ROW))
-    for _ in range(500):
-        if rows_of(fs) == 7:
-            break
-        loop.run(_sleep)
-    assert rows_of(fs) == 7
+    wait_until(lambda: rows_of(fs) == 7)
     file.close()
     fs.close()
 
@@ -193,10 +190,7 @@ def test_who_looks_hears_that_it_cannot_be_stored_and_will_be_later(root, loop):
     store.before = refusing(StoreUnavailable, "put", key="zarr.json")
     file = fs.edit("array.bin")
     file.write(6 * ROW, bytes(ROW))
-    for _ in range(500):
-        if fs.errors():
-            break
-        loop.run(_sleep)
+    wait_until(fs.errors)
     assert {(key, "by this test" in why and "tried again" in why) for key, why in fs.errors()} == {
         ("/", True)
     }
@@ -204,12 +198,6 @@ def test_who_looks_hears_that_it_cannot_be_stored_and_will_be_later(root, loop):
     file.close()
     assert rows_of(fs) == 7
     fs.close()
-
-
-async def _sleep():
-    import trio
-
-    await trio.sleep(0.01)
 
 
 @pytest.mark.parametrize("refused", ["", "zarr.json"], ids=["all", "metadata"])
