@@ -36,9 +36,8 @@ _QUIET_NS = 60 * 10**9
 # costs as much as loading so many chunks.
 _SLAB_COST = 8
 
-# Least and most requests ahead of a reader, as multiples of those that a distant store prefers in
-# flight.
-_LEAST_AHEAD, _MOST_AHEAD = 0.5, 2
+# Most requests ahead of a reader, as a multiple of those that a distant store prefers in flight.
+_MOST_AHEAD = 2
 
 
 class Slab(BufferEntry):
@@ -134,8 +133,8 @@ class Slabs:
         wanted = plan.ahead
         in_flight = self._elements.array.array.store.traits.in_flight
         if in_flight > 1 and self._staged is None:
-            needed = min(_MOST_AHEAD * in_flight, self._lead.slabs * plan.requests)
-            wanted = max(wanted, math.ceil(max(_LEAST_AHEAD * in_flight, needed) / plan.requests))
+            needed = min(_MOST_AHEAD * in_flight / plan.requests, self._lead.slabs)
+            wanted = max(wanted, math.ceil(needed))
         return max(0, min(wanted, plan.room // max(1, self._readers) - 1))
 
     def enter(self) -> None:
