@@ -1,5 +1,6 @@
 """A source that others change while it is mounted."""
 
+import json
 import os
 import shutil
 from contextlib import closing
@@ -13,7 +14,7 @@ from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.array import presence
-from zarrfs.errors import ChunkError, EntryNotFound
+from zarrfs.errors import ChunkError, EncodingChanged, EntryNotFound
 from zarrfs.store.local.local import LocalStore
 
 pytestmark = pytest.mark.timeout(60)
@@ -90,6 +91,39 @@ def test_an_array_that_is_deleted_has_no_fill_values(mount, tmp_path, sharded):
             file.read_all()
         os.rename(tmp_path / "moved", tmp_path / "a")
         assert blocks(file.read_all()) == [7, 7, 7, 7]
+
+
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("change", [
+    {"codecs": [BIG]}, {"data_type": "uint16"}, {"fill_value": 8}, {"node_type": "group"},
+    {"codecs": [BIG, {"name": "none.such"}]},
+    {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": (2 * SIDE,)}}},
+])  # fmt: skip
+def test_an_array_that_is_encoded_anew_shows_no_other_elements(mount, tmp_path, change, group):
+    """Until the metadata are read again. A new length of the array changes no encoding."""
+    path = tmp_path / "a" if group else tmp_path
+    path.mkdir(exist_ok=True)
+    if group:
+        (tmp_path / "zarr.json").write_bytes(group_document())
+    document = array_document((4 * SIDE,), (SIDE,))
+    (path / "zarr.json").write_bytes(document)
+    m = mount(LocalStore(tmp_path), recheck=0)
+    name = "a/array.bin" if group else "array.bin"
+    assert blocks(m.read(name)) == [7, 7, 7, 7]
+    (path / "zarr.json").write_bytes(array_document((8 * SIDE,), (SIDE,)))
+    assert blocks(m.read(name)) == [7, 7, 7, 7]
+    changed = json.loads(document) | change
+    if change == {"node_type": "group"}:
+        changed = json.loads(group_document())
+    (path / "zarr.json").write_text(json.dumps(changed))
+    for _ in range(2):
+        with pytest.raises(EncodingChanged):
+            m.open(name)
+    (path / "zarr.json").write_bytes(document)
+    assert blocks(m.read(name)) == [7, 7, 7, 7]
 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")

@@ -19,6 +19,7 @@ from zarrfs.errors import (
     NodeNotFound,
     StoreConflict,
     StoreError,
+    UnsupportedError,
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Index, Shape
@@ -207,6 +208,30 @@ class StoredEncoding:
                 key = join(self._array.path, _OWN[metadata.zarr_format])
                 raise EncodingChanged(key, "another program has deleted the array") from None
         self._looked = now
+
+    def check_read(self) -> None:
+        """Look at the stored metadata, before chunks are read. Blocks.
+
+        Raises EncodingChanged if present chunks would be taken for what they are not. A document
+        that is missing, damaged or cannot be read now says nothing, nor does that of a distant
+        store, which is not asked.
+        """
+        store, document = self._array.store, self._array.config.document
+        if document is None or store.traits.immutable or not store.traits.near:
+            return
+        try:
+            if self._documents is None:
+                format_ = self._array.metadata.zarr_format
+                self._documents = ArrayDocuments(store, self._array.path, format_)
+            info = store.info(self._documents.key)
+            if info is not None and info.generation != self._seen:
+                self._compare(self._documents)
+        except UnsupportedError as error:
+            raise EncodingChanged(error.document, error.reason) from error
+        except EncodingChanged:
+            raise
+        except ZarrfsError as error:
+            log.debug("%s: its metadata cannot be compared: %s", self._array.path, error)
 
     def check_inside(self, stored: Index) -> None:
         """Raises EncodingChanged if a part of the object is not in the array any more."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
+from zarrfs.array.making.array_documents import StoredEncoding
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, Freshness, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
@@ -41,6 +42,7 @@ class CachedArray:
         self.cache = cache
         self.array = array
         self.freshness = Freshness(array, recheck)
+        self._encoding = StoredEncoding(array)
         self._loads = ChunkLoads(cache, array, self.freshness)
         self._chunks = self._loads.chunks
         self._parts = PartReads.plan(cache, array, self.freshness, self._loads)
@@ -181,8 +183,10 @@ class CachedArray:
         """Ask the store for changes, if a check is due. May block.
 
         Returns whether data that were handed out may be old: changes were found since the last
-        call, or cannot be ruled out.
+        call, or cannot be ruled out. Raises EncodingChanged.
         """
+        # Before the check, which is then still due for the next open.
+        self._encoding.check_read()
         self.freshness.check(lambda changed: self._loads.drop_stored(set(changed), loading=True))
         before, self._reported_epoch = self._reported_epoch, self.freshness.epoch
         return before != self._reported_epoch
