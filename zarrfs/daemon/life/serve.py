@@ -96,6 +96,8 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     options = request.options
     own_process()
     forked = fork_workers(request, config.worker_patience)
+    # Before any thread has memory of its own, which would not be shared.
+    _set_up_process(writable=options.rw)
     log = LogThread(
         LogConfig(
             level=options.log_level,
@@ -137,7 +139,6 @@ def _serve(
     forked: Forked,
 ) -> None:
     writable = request.options.rw
-    _set_up_process(writable=writable)
     signals = Signals()
     manager = _service_manager(request)
     # Torn down from the last to the first. The watchdog is the first, to bound the rest.
