@@ -115,6 +115,24 @@ def test_chunks_that_the_kernel_does_not_keep_stay_in_memory(mount_daemon, tmp_p
     assert json.loads((mount / ".zarrfs/stats.json").read_bytes())["cache"]["loads"] == 4
 
 
+def test_chunks_that_hdf5_reads_in_parts(mount_daemon, tmp_path):
+    """The kernel reads ahead of it, where a chunk would be decoded for nobody."""
+    data = np.random.default_rng(0).integers(0, 99, (128, 128, 384), np.uint8)
+    array = zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(128,) * 3, dtype="u1")
+    array[...] = data
+    mount = mount_daemon(tmp_path / "a", "views=chunked.h5").path
+    with h5py.File(mount / "array.chunked.h5") as file:
+        (found,) = (dataset for dataset in file.values() if dataset.chunks)
+        np.testing.assert_array_equal(found[:, :, 130], data[:, :, 130])
+    assert json.loads((mount / ".zarrfs/stats.json").read_bytes())["cache"]["loads"] == 1
+    # All threads of the daemon share the memory that they free: none has an arena of its own.
+    pid = json.loads((mount / ".zarrfs/config.json").read_bytes())["pid"]
+    maps = [line.split() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    spans = [[int(end, 16) for end in words[0].split("-")] for words in maps]
+    for (start, _), (_, stop), words in zip(spans, spans[1:], maps[1:], strict=False):
+        assert words[1] != "---p" or start % (64 << 20) or stop - start != 64 << 20
+
+
 def test_mapped(mount, source, tmp_path):
     """From Python and from C."""
     _, data = source

@@ -57,6 +57,7 @@ class Elements:
     carrier : the data type through which elements are copied from and to chunks.
     window : the part of the array, in the file's axis order.
     reversed : whether the first axis of the array is fastest in the file.
+    only : the chunk whose bytes in C order are those of the file; None if there is no such chunk.
     """
 
     def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
@@ -68,11 +69,11 @@ class Elements:
         self.carrier, self.dtype = _carriers(layout.data_type, config.byteorder)
         as_in_memory = not self.reversed and self.carrier == self.dtype
         self._rows = None
-        self._only: Index | None = None
+        self.only: Index | None = None
         if as_in_memory and layout.data_type.fixed_size:
             if Rows.fits(window):
                 self._rows = Rows(window, self.dtype.itemsize, array.get_data)
-            self._only = window.only_chunk
+            self.only = window.only_chunk
 
     @property
     def count(self) -> int:
@@ -93,8 +94,8 @@ class Elements:
 
         None if `get` may have them, or is faster, as for many pieces. Raises NotCached.
         """
-        if self._only is not None:
-            only = self.array.get_data((self._only,))
+        if self.only is not None:
+            only = self.array.get_data((self.only,))
             return None if only is None else only[0][start:stop]
         if self._rows is None or (cuts := self._rows.cuts(start, stop)) is None:
             return None
@@ -140,13 +141,13 @@ class Elements:
     def _cuts(self, start: int, stop: int) -> Cuts | None:
         if start >= stop:
             return None
-        if self._only is not None:
-            return Cuts({self._only: 0}, [(0, start, stop)])
+        if self.only is not None:
+            return Cuts({self.only: 0}, [(0, start, stop)])
         return None if self._rows is None else self._rows.cuts(start, stop, _FEW_PIECES)
 
     def get(self, first: int, last: int) -> NDArray[Any] | None:
         """Elements ``first`` to ``last`` (exclusive); None if that blocks. Raises NotCached."""
-        if first < last and self._only is not None and self.array.get(self._only) is None:
+        if first < last and self.only is not None and self.array.get(self.only) is None:
             return None  # before memory is allocated for them
         if self._has_too_many_chunks(first, last):
             return None

@@ -17,8 +17,12 @@ from zarrfs.views.tiles.gathered import Piece
 from zarrfs.views.tiles.tiling import LARGE, Tiling
 
 _MOST_KEPT = 64
-# Boxes that are decoded before the reader asks, and their share of the memory.
-_MOST_AHEAD = 8
+# Boxes that are decoded before the reader asks: of so many bytes, which stay in the processor's
+# cache and are memory that the kernel must clear once, within these limits.
+_AHEAD_BYTES = 2 << 20
+_LEAST_AHEAD, _MOST_AHEAD = 4, 32
+# Those of a distant store, which are on the way at once; and their share of the memory.
+_AHEAD_DISTANT = 8
 _AHEAD_SHARE = 4
 # Chunks of a box that the event loop asks for.
 _MOST_CHUNKS = 64
@@ -43,8 +47,12 @@ class Boxes:
         # The chunk of the last request, if that was for all of it.
         self._all_read: Index | None = None
         self._ahead: set[int] = set()
-        room = array.cache.budget.total // (_AHEAD_SHARE * max(1, tiling.nbytes))
-        self._most_ahead = min(room, _MOST_AHEAD) if tiling.nbytes >= LARGE else 0
+        size = max(1, tiling.nbytes)
+        most = min(max(_AHEAD_BYTES // size, _LEAST_AHEAD), _MOST_AHEAD)
+        if not array.array.store.traits.near:
+            most = _AHEAD_DISTANT
+        room = array.cache.budget.total // (_AHEAD_SHARE * size)
+        self._most_ahead = min(room, most) if tiling.nbytes >= LARGE else 0
 
     def pieces(self, offset: int, stop: int) -> Iterator[Piece]:
         tiling = self._tiling
@@ -67,7 +75,7 @@ class Boxes:
             self._all_read = None
         first, into = divmod(offset - self.start, tiling.stride)
         if kept and not into and stop - offset >= tiling.nbytes:
-            self._all_read = self._view(first).elements.window.only_chunk
+            self._all_read = self._view(first).elements.only
         for number in range(first, -(-(stop - self.start) // tiling.stride)):
             if number != self._last and self._most_ahead:
                 self._last = number

@@ -21,6 +21,10 @@ LARGE = 64 << 10
 # ends in the zeros after a box, no other box is decoded for nobody. A page of zeros is enough where
 # a program asks for less than that at once: the kernel reads ahead where reads follow each other.
 _READ_AHEAD = 256 << 10
+# The same on a mount of root's, and the least bytes of a box that has so many zeros behind it.
+# HDF5 reads a chunk of more than that in small parts, and the kernel then reads ahead of them.
+_READ_FAR_AHEAD = 2 << 20
+_IN_PARTS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Tiling:
         pages = -(-self.nbytes // PAGE) * PAGE
         if self.nbytes < LARGE:
             return pages
+        if self.nbytes > _IN_PARTS:
+            return pages + _READ_FAR_AHEAD
         return pages + (_READ_AHEAD if self.nbytes >= _READ_AHEAD else PAGE)
 
     @property
