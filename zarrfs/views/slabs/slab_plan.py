@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,9 +22,6 @@ _LEAST = 64 << 10
 # used again.
 _AHEAD = 48 << 20
 _MOST_AHEAD = 3
-# The same of a distant store, until it is known how many are needed: half of the requests that it
-# prefers in flight, but no more bytes than these.
-_FIRST_AHEAD = 64 << 20
 # Slabs of whole shards that there must be room for: one that is read, one that is needed next, and
 # others that are fetched meanwhile.
 _FEWEST_WHOLE = 4
@@ -40,7 +36,7 @@ class SlabPlan:
     staged : the rows that these slabs are parts of, if memory has no room for a row; else None.
     kept : the grid of slabs for random reads; None: keeping them does not pay.
     room : how many slabs fit into memory.
-    ahead : how many of them to load ahead of a single reader; of a distant store, at least.
+    ahead : how many of them to load ahead of a single reader of a local store.
     requests : to the store, for one slab.
     """
 
@@ -68,12 +64,8 @@ class SlabPlan:
             # The slabs that two requests cross: the kernel sends the next one beside the first.
             wanted = 2 * (1 + -(-LARGEST_REQUEST // size)) - 1
             space = max(1, (lendable - staged.decoding) // size)
-        requests = size / _decoded_bytes(elements)
-        if staged is None and is_distant(elements):
-            half = elements.array.array.store.traits.in_flight / 2
-            wanted = max(wanted, min(math.ceil(half / requests), _FIRST_AHEAD // size))
         ahead = max(0, min(wanted, space - 1))
-        return cls(grid, staged, kept, room, ahead, requests)
+        return cls(grid, staged, kept, room, ahead, size / _decoded_bytes(elements))
 
 
 def is_distant(elements: Elements) -> bool:

@@ -21,7 +21,6 @@ from zarrfs.cache.read.block_cache import BlockCache, BufferEntry
 from zarrfs.cache.read.flights import Flights
 from zarrfs.errors import ChunkError
 from zarrfs.views.elements.elements import Elements
-from zarrfs.views.slabs.lead import Lead
 from zarrfs.views.slabs.slab_plan import SlabPlan, is_distant
 
 log = logging.getLogger(__name__)
@@ -36,8 +35,8 @@ _QUIET_NS = 60 * 10**9
 # costs as much as loading so many chunks.
 _SLAB_COST = 8
 
-# Most requests ahead of a reader, as a multiple of those that a distant store prefers in flight.
-_MOST_AHEAD = 2
+# Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
+_BEYOND = 2
 
 
 class Slab(BufferEntry):
@@ -81,10 +80,10 @@ class Slabs:
     complete : the complete slabs by first byte.
     least_kept : bytes of a read below which `worth_keeping` is False.
 
-    Shared state, under the lock of the cache: ``complete``; ``_lead``; ``_flights``, the slabs that
-    are loaded now; ``_failed``, the slabs that could not be loaded in a state of the array, and
-    when. Memory returns to the arena when a slab is dropped and the last reply made from it has
-    been sent.
+    Shared state, under the lock of the cache: ``complete``;
+    ``_flights``, the slabs being loaded; ``_failed``, the slabs that could not be loaded in a state
+    of the array, and when. Memory returns to the arena when a slab is dropped and the last reply
+    made from it has been sent.
     """
 
     def __init__(self, elements: Elements, cache: BlockCache) -> None:
@@ -104,7 +103,6 @@ class Slabs:
             self.least_kept = (-(-plan.kept.chunks // 2) + _SLAB_COST - 2) * piece
         self._flights: Flights[_Load, Callable[[], None]] = Flights()
         self._failed: dict[_Load, float] = {}
-        self._lead = Lead()
         self._readers = 0
 
     @property
@@ -126,15 +124,14 @@ class Slabs:
     def ahead(self) -> int:
         """How many slabs to load ahead of a reader, so that there is room for all readers.
 
-        For a distant store, so many that the reader does not wait for the link. More of them would
-        take fresh memory: fewer pass through memory that is used again.
+        For a remote store, enough for twice as many requests as it prefers in flight: the store
+        finds out whether more are faster only if more requests wait.
         """
         plan = self._plan
         wanted = plan.ahead
         in_flight = self._elements.array.array.store.traits.in_flight
         if in_flight > 1 and self._staged is None:
-            needed = min(_MOST_AHEAD * in_flight / plan.requests, self._lead.slabs)
-            wanted = max(wanted, math.ceil(needed))
+            wanted = max(wanted, math.ceil(_BEYOND * in_flight / plan.requests))
         return max(0, min(wanted, plan.room // max(1, self._readers) - 1))
 
     def enter(self) -> None:
@@ -164,12 +161,9 @@ class Slabs:
 
     def read_to(self, slab: Slab, end: int) -> None:
         """A reader that scans has read the bytes of a slab up to ``end``."""
-        first = end == slab.stop and not slab.finished
-        slab.finished |= first
+        slab.finished |= end == slab.stop
         if slab.finished and not slab.kept:
             with self._cache.lock:
-                if first:
-                    self._lead.read(time.monotonic())
                 if self.complete.get(slab.start) is slab:
                     self._cache.done_with(slab)
 
@@ -362,9 +356,7 @@ class Slabs:
             if slab.data and slab.check == self.freshness.checks:
                 if (old := self.complete.get(slab.start)) is not None:
                     self._cache.remove(old)
-                now = time.monotonic()
-                self._lead.loaded(now - slab.used)
-                slab.used = now
+                slab.used = time.monotonic()
                 self.complete[slab.start] = slab
                 self._cache.add(slab)
             elif failed:
