@@ -220,7 +220,7 @@ class MissingChunkError(ChunkError):
 
 
 class EncodingChanged(ChunkError):
-    """Another program has changed the array, and changes that are not stored do not fit it."""
+    """Another program has changed the array: its chunks, or changes to be stored, do not fit."""
 
 
 class BudgetExceeded(ZarrfsError):

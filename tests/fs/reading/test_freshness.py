@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import zarr
 
-from tests.fs.documents import array_document, group_document, sharding
+from tests.fs.arrays import open_array
+from tests.fs.documents import CRC32C, LITTLE, array_document, group_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.array import presence
+from zarrfs.array.making.array_documents import StoredEncoding
 from zarrfs.errors import ChunkError, EncodingChanged, EntryNotFound
 from zarrfs.store.local.local import LocalStore
 
@@ -124,6 +126,47 @@ def test_an_array_that_is_encoded_anew_shows_no_other_elements(mount, tmp_path, 
             m.open(name)
     (path / "zarr.json").write_bytes(document)
     assert blocks(m.read(name)) == [7, 7, 7, 7]
+
+
+@pytest.mark.parametrize("said", [
+    {"codecs": [LITTLE | {"must_understand": True}, CRC32C | {"configuration": {}}]},
+    {"data_type": {"name": "int16"}},
+    {"chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}},
+    {"storage_transformers": [], "dimension_names": ["x"], "attributes": {"a": 1}},
+])  # fmt: skip
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_an_array_that_is_described_in_other_words_is_shown(mount, said, consolidated):
+    """By another program since it was opened, or by the group above."""
+    one = json.loads(array_document((SIDE,), (SIDE,), codecs=[LITTLE, CRC32C]))
+    inline = {"kind": "inline", "must_understand": False, "metadata": {"a": one}}
+    group = group_document(**{"consolidated_metadata": inline} if consolidated else {})
+    own = json.dumps(one | said if consolidated else one).encode()
+    store = FaultStore(MemoryStore({"zarr.json": group, "a/zarr.json": own}), near=True)
+    m = mount(store, recheck=0)
+    assert blocks(m.read("a/array.bin")) == [7]
+    store.inner.put("a/zarr.json", json.dumps(one | said).encode())
+    assert blocks(m.read("a/array.bin")) == [7]
+
+
+def test_an_open_leaves_it_to_writers_how_many_rows_are_stored():
+    """It may have read the metadata before rows were cut off, which it must not undo."""
+    store = FaultStore(MemoryStore({"zarr.json": array_document((4 * SIDE,), (SIDE,))}), near=True)
+    array = open_array(store)
+    array.config = array.config._replace(document="zarr.json")
+    array.stored_shape = (2 * SIDE,)
+    StoredEncoding(array).check_read()
+    assert array.stored_shape == (2 * SIDE,)
+
+
+@pytest.mark.parametrize("fill", [0, 0.0])
+def test_an_array_of_version_2_whose_fill_value_gets_a_name_is_shown(mount, fill):
+    members = {"shape": [2], "chunks": [2], "dtype": "<f4", "compressor": {"id": "zlib"}}
+    document = {"zarr_format": 2, "order": "C", "filters": None, "fill_value": None, **members}
+    store = FaultStore(MemoryStore({".zarray": json.dumps(document).encode()}), near=True)
+    m = mount(store, recheck=0)
+    assert not any(m.read("array.bin"))
+    store.inner.put(".zarray", json.dumps(document | {"fill_value": fill, "filters": []}).encode())
+    assert not any(m.read("array.bin"))
 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")

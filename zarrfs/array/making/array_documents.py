@@ -176,7 +176,6 @@ class StoredEncoding:
     def __init__(self, array: Array) -> None:
         self.changed = False
         self._array = array
-        self._encoding = _encoding(array.metadata)
         self._documents: ArrayDocuments | None = None
         self._seen: Generation | None = None
         self._presence = Presence(array.store, array.path, array.metadata.zarr_format)
@@ -225,7 +224,8 @@ class StoredEncoding:
                 self._documents = ArrayDocuments(store, self._array.path, format_)
             info = store.info(self._documents.key)
             if info is not None and info.generation != self._seen:
-                self._compare(self._documents)
+                # The shape is left to those who store chunks.
+                self._seen = self._encoded_alike(self._documents).generation
         except UnsupportedError as error:
             raise EncodingChanged(error.document, error.reason) from error
         except EncodingChanged:
@@ -251,6 +251,13 @@ class StoredEncoding:
     def _compare(self, documents: ArrayDocuments) -> None:
         # Rows of this program need not be in the metadata yet, and may be stored meanwhile.
         known = tuple(map(min, self._array.stored_shape, self._array.metadata.shape))
+        state = self._encoded_alike(documents)
+        now = state.metadata.shape
+        self._ends = tuple(n if n < k else math.inf for n, k in zip(now, known, strict=True))
+        self._array.stored_shape = tuple(map(max, now, known))
+        self._seen = state.generation
+
+    def _encoded_alike(self, documents: ArrayDocuments) -> ArrayState:
         try:
             state = documents.state()
         except NodeNotFound:
@@ -260,18 +267,24 @@ class StoredEncoding:
                     documents.key, "describes a group in place of the array"
                 ) from None
             raise
-        self.changed = _encoding(state.metadata) != self._encoding
+        self.changed = not _alike(self._array.metadata, state.metadata)
         if self.changed:
             raise EncodingChanged(
                 documents.key, "another program has changed how the array is encoded"
             )
-        now = state.metadata.shape
-        self._ends = tuple(n if n < k else math.inf for n, k in zip(now, known, strict=True))
-        self._array.stored_shape = tuple(map(max, now, known))
-        self._seen = state.generation
+        return state
 
 
-def _encoding(metadata: ArrayMetadata) -> str:
-    """Equal for arrays whose chunks are encoded in the same way, whatever the shape."""
-    chunks = metadata.layout.stored.regular_shape
-    return json.dumps([chunks, metadata.summary], sort_keys=True, default=dict)
+def _alike(a: ArrayMetadata, b: ArrayMetadata) -> bool:
+    """Whether chunks of both are encoded in the same way, whatever the shape and the words."""
+    said = [json.dumps(each.summary, sort_keys=True, default=dict) for each in (a, b)]
+    if said[0] == said[1]:
+        return True
+    chunks = a.layout.stored.regular_shape
+    return chunks is not None and _encoding(a) == _encoding(b)
+
+
+def _encoding(metadata: ArrayMetadata) -> tuple[object, ...]:
+    layout = metadata.layout
+    codecs = (layout.levels, layout.pipeline, layout.data_type)
+    return layout.stored.regular_shape, metadata.chunk_keys, layout.fill, *codecs
