@@ -374,6 +374,12 @@ def test_coordinates_may_be_times_of_numpy(array, parse):
     assert (axis.unit, axis.role) == ("days since 1970-01-01", "time")
 
 
+@pytest.mark.parametrize("unit", ["Y", "10s"])
+def test_times_without_a_unit_of_cf_are_no_coordinates(unit, parse):
+    beside, values = times_of("M", unit, [10, 20, "NaT"], parse)
+    assert not coordinates_in({"t": Neighbour("t", beside, values.view("i8"))})
+
+
 SERIES = {"conversion": 0.001, "offset": 0.5, "resolution": -1.0, "unit": "V"}
 
 
@@ -385,6 +391,7 @@ SERIES = {"conversion": 0.001, "offset": 0.5, "resolution": -1.0, "unit": "V"}
         (SERIES | {"unit": "n.a."}, (0.001, 0.5, "")),
         ({"conversion": 0.001, "unit": "V"}, (None, None, "")),
         (SERIES | {"conversion": "x"}, (None, None, "")),
+        (SERIES | {"units": "mV", "scale_factor": 2.0, "add_offset": 1.0}, (2.0, 1.0, "mV")),
     ],
 )
 def test_series_of_nwb(said, facts, array):

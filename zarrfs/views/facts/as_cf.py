@@ -57,11 +57,14 @@ def _of_nwb(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def as_cf(metadata: ArrayMetadata) -> ArrayMetadata:
-    """The same array with CF's attributes; one of times as one of the numbers with these bytes."""
+    """The same array with CF's attributes; one of times as one of the numbers with these bytes.
+
+    An array of times without a unit of CF stays one of times.
+    """
     said = of_times(metadata.layout.data_type.dtype)
     if not said:
         said = _of_nwb(metadata.attributes)
-        return metadata._replace(attributes={**metadata.attributes, **said}) if said else metadata
+        return metadata._replace(attributes={**said, **metadata.attributes}) if said else metadata
     return metadata._replace(
         layout=metadata.layout._replace(data_type=_NUMBERS),
         attributes={**metadata.attributes, **said, "_FillValue": _NOT_A_TIME},

@@ -47,7 +47,7 @@ def coordinates_in(neighbours: Neighbours) -> dict[str, Coordinates]:
 
 def _coordinates(neighbour: Neighbour) -> Coordinates | None:
     values, metadata = neighbour.values, as_cf(neighbour.metadata)
-    if values is None:
+    if values is None or metadata.layout.data_type.dtype.kind in "mM":
         return None
     scale, offset = packing(metadata.attributes)
     meant = as_meant(values, metadata)
