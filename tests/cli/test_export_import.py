@@ -304,8 +304,11 @@ def test_an_export_goes_on_where_it_stopped(large, tmp_path, done, failed):
     whole = bad.read_bytes()
     bad.write_bytes(whole[:-1])
     arguments = ("export", "--resume", "--memory", "16M", path, file)
-    assert "c/30" in failed(1, *arguments)
     part, state = (file.parent / f"x.npy.zarrfs-part{end}" for end in ("", ".json"))
+    # One that was killed before it noted anything left a file, of more bytes than come now.
+    part.write_bytes(b"x")
+    os.truncate(part, 2 * numbers.nbytes)
+    assert "c/30" in failed(1, *arguments)
     noted = json.loads(state.read_text())["done"]
     assert 20 <= noted <= 30
     # What is there already is not read again.
@@ -314,6 +317,7 @@ def test_an_export_goes_on_where_it_stopped(large, tmp_path, done, failed):
     bad.write_bytes(whole)
     done(*arguments)
     assert np.array_equal(np.load(file), numbers)
+    assert file.stat().st_size == numbers.nbytes + 128
     assert not part.exists()
     assert not state.exists()
 

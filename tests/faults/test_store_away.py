@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -81,10 +82,11 @@ def mount_and_open(mount_daemon) -> Iterator[int]:
 
 
 def test_trouble_is_told_while_it_lasts(server, mount_daemon):
+    """A read and an fsync that begin then wait until the store is back."""
     daemon = mount_daemon("s3://b/a.zarr", "rw,flush_delay=0.1", quiet=False)
     server.plan = lambda method, _target: Fault.BUSY if method == "PUT" else None
     file = os.open(daemon.path / "array.bin", os.O_RDWR)
-    os.pwrite(file, DATA.tobytes(), 0)
+    os.pwrite(file, DATA[:8].tobytes(), 0)
     daemon.wait_for_log("the store is in trouble")
     # Not by the command: a new process would close the file, which waits for the store.
     stats = json.loads((daemon.path / ".zarrfs/stats.json").read_bytes())
@@ -93,9 +95,15 @@ def test_trouble_is_told_while_it_lasts(server, mount_daemon):
     lines = list(status_lines(Status(str(daemon.path), stats, config), None))
     (line,) = [line for line in lines if line.startswith("  trouble")]
     assert "the store is asked again: c/" in line
-    server.plan = lambda _method, _target: None
-    os.fsync(file)
+    failures = [Fault.DROP] * 8
+    server.plan = lambda _method, _target: failures.pop() if failures else None
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(os.pread, file, 8, 40)
+        os.fsync(file)
+        assert reading.result() == bytes(8)
     os.close(file)
+    assert not failures
+    assert server.objects.get("b", "a.zarr/c/0").data
     daemon.wait_for_log("the store answers again")
     wait_until(
         lambda: (

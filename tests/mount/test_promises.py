@@ -231,3 +231,14 @@ def test_neighbours_survive(mounted, tmp_path, kind):
     expected = target.data.copy()
     expected.ravel()[:600] = flat[:600]
     assert (target.stored() == expected).all()
+    # Where they cannot be read, a part cannot be changed, but all can.
+    (target.group / "a/c/1/1/1").write_bytes(b"damaged")
+    file = os.open(paths[0].with_name("shards" if target.shard else "chunks") / "1/1/1", os.O_RDWR)
+    os.pwrite(file, b"ab", 10)
+    with pytest.raises(OSError, match="Input/output error"):
+        os.fsync(file)
+    size = os.fstat(file).st_size
+    assert os.pwrite(file, bytes(size), 0) == size
+    os.close(file)
+    expected[tuple(slice(n, 2 * n) for n in target.shard or target.chunk)] = 0
+    assert (target.stored() == expected).all()

@@ -67,8 +67,8 @@ def test_processes_are_used_again_and_no_more_than_processors(decoder):
         pid()
     assert len(found) == 1
     with ThreadPoolExecutor(20) as pool:
-        for _ in range(20):
-            pool.submit(pid)
+        for asking in [pool.submit(pid) for _ in range(20)]:
+            asking.result()
     assert len(found) <= os.cpu_count()
 
 

@@ -180,7 +180,7 @@ def test_removing_a_chunk_makes_the_kernel_forget_what_readers_have_of_it(opened
     """Of a removal that fails, it may be some of the chunk that is gone."""
     mount = opened(WriteStore({"zarr.json": document}))
     mount.write("array.bin", 0, bytes(320))
-    readers = [mount.open(path) for path in ("array.bin", "array.npy")]
+    readers = [mount.open(path) for path in ("array.bin", "array.npy", "chunks/0/0")]
     mount.dropped.inodes.clear()
 
     if fails:
@@ -194,6 +194,7 @@ def test_removing_a_chunk_makes_the_kernel_forget_what_readers_have_of_it(opened
     else:
         mount.unlink("chunks/0/0")
     assert {file.inode for file in readers} <= set(mount.dropped.inodes)
+    assert elements(mount)[:2, :3].tolist() == [[7] * 3] * 2
 
 
 # --- neighbours -------------------------------------------------------------------

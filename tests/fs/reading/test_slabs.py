@@ -14,7 +14,7 @@ from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from tests.waiting import wait_until
-from zarrfs.errors import StoreError
+from zarrfs.errors import ChunkError, StoreError
 from zarrfs.views import flat
 from zarrfs.views.slabs import slab_grid, slab_plan
 
@@ -51,6 +51,30 @@ def wait_for_loads(stats, count: int) -> None:
     while stats.loads < count and time.monotonic() < give_up:
         time.sleep(0.001)
     settle(stats)
+
+
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+def test_a_bad_chunk_in_the_way_of_scans(mount, store, byteorder):
+    """Whatever is read ahead, only what needs the bad chunk fails."""
+    store.put("c/9/1/0", b"broken")
+    m = mount(store, byteorder=byteorder)
+    expected = VALUES.astype("<u2" if byteorder == "little" else ">u2").tobytes()
+    needs = np.zeros(SHAPE, "u2")
+    needs[72:80, 32:] = 1
+    block = 32 << 10
+    files = [m.open("array.bin") for _ in range(2)]
+    failed = 0
+    for offset in range(0, VALUES.nbytes, block):
+        for file in files:
+            if needs.data.cast("B")[offset : offset + block].tobytes().strip(b"\0"):
+                failed += 1
+                with pytest.raises(ChunkError) as caught:
+                    file.read(offset, block)
+                assert caught.value.key == "c/9/1/0"
+            else:
+                assert file.read(offset, block) == expected[offset : offset + block]
+    assert failed == 2 * 8
+    assert {key for key, _ in m.errors()} == {"c/9/1/0"}
 
 
 @pytest.mark.parametrize("readers", [1, 2])
