@@ -84,6 +84,18 @@ def test_elements(tmp_path, mount, shape, chunks, dtype):
     assert (tmp_path / "x.chunked.h5").read_bytes() == found
 
 
+def test_zeros_between_boxes_take_no_room_in_an_exported_file(mount, tmp_path):
+    """They may be more than the elements. The file ends with those behind the last box."""
+    data = noise((3, 3 << 19), "u1")
+    array = zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(1, 3 << 19), dtype="u1")
+    array[...] = data
+    path = tmp_path / "x.chunked.h5"
+    done = in_process("export", tmp_path / "a", path)
+    assert done.status == 0, done.stderr
+    assert path.stat().st_blocks * 512 < data.nbytes + (1 << 20)
+    assert path.read_bytes() == mount(tmp_path / "a", views=VIEWS).read(NAME)
+
+
 def test_a_million_chunks(mount, tmp_path):
     store = MemoryStore({"zarr.json": array_document((1000, 1000, 2), (1, 1, 2))})
     store.put("c/777/333/0", b"\1\0\2\0")

@@ -10,6 +10,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import Caches
@@ -46,6 +48,8 @@ from zarrfs.views.view import Data
 
 _AHEAD = 4
 _PIECE = 4 << 20
+# Blocks of zeros alone, as lie between boxes, are not written to a file: it has holes there.
+_BLOCK = 64 << 10
 
 
 def export_group(
@@ -173,7 +177,11 @@ def write_view(
                 if isinstance(piece := found.result(), ChunkError):
                     raise piece
                 pending.popleft()
-                out.write(start, memoryview(piece))
+                step = _BLOCK if out.seekable else _PIECE
+                for at in range(0, len(piece), step):
+                    block = memoryview(piece)[at : at + step]
+                    if not out.seekable or np.frombuffer(block, np.uint8).any():
+                        out.write(start + at, block)
                 out.note(start // _PIECE + 1)
                 config.progress(min(start + _PIECE, view.size), view.size)
         finally:

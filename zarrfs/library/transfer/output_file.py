@@ -46,7 +46,7 @@ class Output(Protocol):
     def path(self) -> str | None: ...
 
     def write(self, offset: int, data: memoryview) -> None:
-        """Raises TransferError."""
+        """Raises TransferError. A part of a seekable file that is not written has zeros."""
         ...
 
     def note(self, done: int) -> None:
@@ -242,6 +242,7 @@ class _PartFile:
             self._abandon()
 
     def _finish(self) -> None:
+        os.ftruncate(self._fd, self._size)
         os.fsync(self._fd)
         with contextlib.suppress(OSError):
             # As the one that it replaces was; of others' files not all can be taken over.
