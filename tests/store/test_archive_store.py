@@ -156,6 +156,22 @@ def test_a_zip_file_over_http(path, http_server, quick):
     store.close()
 
 
+@pytest.mark.parametrize("named", ["by the URL", "by an option"])
+def test_a_compressed_tar_file_over_http(tmp_path, http_server, quick, named):
+    """It is read from its beginning to its end."""
+    (tmp_path / "x").write_bytes(DATA)
+    with tarfile.open(tmp_path / "store.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "x", "dir/x")
+    http_server.objects["/store.tar.gz"] = (tmp_path / "store.tgz").read_bytes()
+    place = f"{http_server.url}/store.tar.gz"
+    url, options = f"tar://dir::{place}", {}
+    if named == "by an option":
+        url, options = "tar://dir", {"fo": place}
+    store = open_store(url, StoreConfig(retry=quick, storage_options=options))
+    assert store.get("x", limit=5000).data == DATA
+    store.close()
+
+
 def test_a_tar_file(tmp_path, quick):
     (tmp_path / "x").write_bytes(DATA)
     with tarfile.open(tmp_path / "store.tar", "w") as archive:

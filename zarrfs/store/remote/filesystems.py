@@ -51,7 +51,6 @@ _KEPT_BY_FSSPEC = tuple(
     for cache in ("filecache", "blockcache", "cached")
     for protocol in ("http", "https")
 )
-_HTTP = ("http://", "https://")
 _NEED_HOST = frozenset({"s3", "s3a", "gs", "gcs", "http", "https"})
 
 
@@ -78,8 +77,6 @@ def open_filesystem(
     # fsspec shares cached instances, with their listings, among all callers with equal options.
     # So every link of a chain gets an instance of its own.
     wanted = {**_with_defaults(protocols[0][0], options), "skip_instance_cache": True}
-    # The loop of a file system has a thread. `HttpService` starts it when it needs it.
-    wanted |= {"asynchronous": True} if url.startswith(_HTTP) and not protocols[1:] else {}
     for protocol, _ in protocols[1:]:
         inner = wanted.get(protocol)
         wanted[protocol] = {

@@ -56,7 +56,11 @@ class HttpService:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        loop: asyncio.AbstractEventLoop = self._filesystem.loop or get_loop()
+        filesystem = self._filesystem
+        if filesystem.loop is None:
+            # fsspec would have started it with the file system, and then closes the session.
+            filesystem._loop, filesystem.asynchronous = get_loop(), False
+        loop: asyncio.AbstractEventLoop = filesystem.loop
         return loop
 
     def head(self, path: str) -> ObjectInfo:

@@ -42,6 +42,8 @@ _CLOUDS = {
 }
 _S3 = "s3fs.core.S3FileSystem"
 _REFERENCES = "fsspec.implementations.reference.ReferenceFileSystem"
+# The loop of such a file system has a thread. `HttpService` starts it when it needs it.
+_HTTP = ("http://", "https://")
 _ARCHIVE = "the members of an archive cannot be replaced"
 
 
@@ -75,6 +77,8 @@ def locate(
     if (link := link_of(url)) is not None:
         return _snapshot(link, options, config, redact)
     if kind_of(url) is None:
+        if url.startswith(_HTTP) and "::" not in url:
+            options = {**options, "asynchronous": True}
         filesystem, root = open_filesystem(url, options, redact)
         if isinstance(filesystem, AbstractArchiveFileSystem):
             check_no_archive("libarchive", shown_url(url))
