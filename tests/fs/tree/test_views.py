@@ -98,6 +98,21 @@ def test_what_is_larger_than_a_file_can_be_has_no_file(mount):
         assert b"zarrfs_left_out" in m.open(name).read(0, 1 << 16)
 
 
+@pytest.mark.parametrize("shape", [(2**62,), (2**63 - 4096,), (0, 2**62)])
+def test_longest_named_axes(mount, shape):
+    """A dimension scale of HDF5 has four bytes for each element."""
+    chunks = (1 << 10,) * len(shape)
+    names = ["y", "x"][: len(shape)]
+    array = array_document(shape, chunks, data_type="uint8", fill_value=0, dimension_names=names)
+    m = mount(MemoryStore({"zarr.json": group_document(), "a/zarr.json": array}), views=("all",))
+    shown = m.ls("a")
+    assert "array.bin" in shown
+    assert "array.h5" not in shown
+    assert all(m.stat(f"a/{name}").size < 2**63 for name in shown)
+    for name in ("group.h5", "group.nc", "tree.h5"):
+        assert b"zarrfs_left_out" in m.open(name).read(0, 1 << 16)
+
+
 def test_listing_makes_no_header(path, mount, monkeypatch):
     made = []
 

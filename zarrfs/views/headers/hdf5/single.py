@@ -19,6 +19,8 @@ from zarrfs.views.headers.hdf5.file import Dataset, Group, Made, make_file
 from zarrfs.views.headers.hdf5.messages import MARKS, number_type
 
 _MOST_AXES = 32
+# A dimension scale without coordinates has four bytes for each element.
+_LONGEST_AXIS = (1 << 62) - 1
 GRID_MAPPING = "spatial_ref"
 """The variable with the georeference of an array, as rioxarray and GDAL call it."""
 
@@ -28,6 +30,8 @@ def h5(array: Described) -> Plan:
     stored_type(array)
     if len(array.axes) > _MOST_AXES:
         raise Inexpressible(f"HDF5 takes at most {_MOST_AXES} axes")
+    if any(axis.length > _LONGEST_AXIS for axis in array.axes):
+        raise Inexpressible(f"HDF5 takes dimensions of at most {_LONGEST_AXIS} elements")
     return partial(_form, array)
 
 
