@@ -112,19 +112,22 @@ def test_an_attempt_is_made_again_when_something_comes_free():
     assert tried == [100, 100, 0]
 
 
-def test_no_wake_is_lost_between_a_try_and_the_wait():
+@pytest.mark.parametrize("way", ["wake", "release"])
+def test_no_wake_is_lost_between_a_try_and_the_wait(way):
     """The reclaimer is asked, and then something comes free before the thread waits."""
     budget = MemoryBudget(100, patience=3600)
     budget.reserve(100)
     tries = []
 
-    def reclaim(_wanted):
-        tries.append(1)
-        if len(tries) == 1:
-            other = threading.Thread(target=lambda: budget.release(100))
-            other.start()
-            # It has the lock as soon as this thread lets go of it.
-        return 0
+    def reclaim(wanted):
+        tries.append(wanted)
+        if len(tries) == 2:  # the last one before the thread waits
+            if way == "wake":
+                budget.wake()
+            else:
+                # It has the lock as soon as this thread lets go of it.
+                threading.Thread(target=budget.release, args=(100,)).start()
+        return wanted if len(tries) > 2 else 0
 
     budget.add_reclaim(reclaim)
     thread = threading.Thread(target=budget.reserve, args=(50,), daemon=True)
