@@ -23,6 +23,7 @@ from zarrfs.errors import (
     UnsupportedError,
     UsageError,
 )
+from zarrfs.store.local.local import LocalStore
 
 
 def put(root: Path, **files: bytes) -> str:
@@ -282,3 +283,18 @@ def test_importing_the_package_imports_none_of_this():
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     with pytest.raises(AttributeError):
         zarrfs.nothing  # noqa: B018
+
+
+def test_a_read_looks_at_the_metadata_only_when_a_check_is_due(path, monkeypatch):
+    looked: list[str] = []
+    info = LocalStore.info
+
+    def note(store, key):
+        looked.append(key)
+        return info(store, key)
+
+    zarr.open_array(path, mode="r+")[...] = 5
+    with zarrfs.open_array(path, options=zarrfs.SourceOptions(recheck=3600)) as array:
+        monkeypatch.setattr(LocalStore, "info", note)
+        assert (array[...] == 5).all()
+    assert not [key for key in looked if key.endswith("zarr.json")]

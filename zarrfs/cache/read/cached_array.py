@@ -185,8 +185,9 @@ class CachedArray:
         Returns whether data that were handed out may be old: changes were found since the last
         call, or cannot be ruled out. Raises EncodingChanged.
         """
-        # Before the check, which is then still due for the next open.
-        self._encoding.check_read()
+        if self.freshness.due():
+            # Before the check, which is then still due for the next open.
+            self._encoding.check_read()
         self.freshness.check(lambda changed: self._loads.drop_stored(set(changed), loading=True))
         before, self._reported_epoch = self._reported_epoch, self.freshness.epoch
         return before != self._reported_epoch
