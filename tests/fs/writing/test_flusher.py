@@ -134,6 +134,25 @@ def test_conflicts_of_objects_that_are_stored_together_are_settled(opened, store
     assert stored(opened, store) == before
 
 
+def test_what_memory_has_no_room_for_is_stored_next(opened, monkeypatch):
+    """Of several shards that are stored together, too."""
+    # Inner chunks of 4 KiB, the smallest whose changes have memory of their own.
+    document = array_document((32 << 10,), (8 << 10,), codecs=[sharding((2 << 10,))])
+    store = WriteStore({"zarr.json": document})
+    mount = opened(store)
+    monkeypatch.setattr(Flusher, "_share", lambda self, count: count)
+    monkeypatch.setattr(mount.array()._flusher, "_room", 0)
+    new = bytearray(stored(opened, store))
+    file = mount.edit("array.bin")
+    for start in range(0, 64 << 10, 4 << 10):
+        file.write(start, b"\1\2")
+        new[start : start + 2] = b"\1\2"
+    file.fsync()
+    assert not mount.write_back.dirty_bytes
+    assert set(store.counted("put").values()) == {4}
+    assert stored(opened, store) == new
+
+
 @pytest.mark.parametrize("written", [1, 2, 16], ids=["element", "inner chunk", "shard"])
 def test_a_shard_that_is_stored_has_memory_for_its_copies_and_its_bytes(opened, written):
     """Twice as much where it keeps older elements, which are read first."""

@@ -140,6 +140,7 @@ async def test_a_write_that_fails_may_have_changed_something(storing, store, nur
     task = await begin(nursery, lambda: storing.close(ONE, store))
     assert not task.over
     await store.go_on()
+    assert task.over
 
 
 async def test_writes_that_begin_later_are_not_waited_for(storing, store, nursery):
