@@ -79,6 +79,7 @@ class Model:
             box = np.full((*shape, self._item_size), -1)
             box[tuple(map(slice, part.shape))] = part
             places[offset : offset + box.size] = box.reshape(-1)
+        assert np.isin(self._numbers, places).all()
         return places
 
     def _frame(self, content: bytes) -> tuple[int, int, bool]:

@@ -21,7 +21,7 @@ import zarr
 
 from tests.conftest import Daemon, Mounter
 from tests.images import make_image
-from tests.model.rewriting import PAGE, Model, Program
+from tests.model.rewriting import CHUNKED, IMAGE, PAGE, Model, Program
 from tests.mount.test_workers import workers_of
 from tests.soak import TIMES
 from zarrfs.daemon.control import control
@@ -69,6 +69,7 @@ class Rewriting:
         order, big = "F" if "order=F" in options else "C", "byteorder=big" in options
         self._path = self._daemon.path / self._array.relative_to(self._source)
         self._model = Model(self._path, first, shapes, order=order, big=big)
+        assert ({CHUNKED, IMAGE} <= self._model.places.keys()) == (kind == "image")
         self._resizes = "resize" in options
         self._programs = [self._program() for _ in range(PROGRAMS)]
         self.happened: Counter[str] = Counter()
