@@ -54,7 +54,7 @@ def export_array(
             array = source_array.array, source_array.metadata
             view = view_of(made.boxed, {"": array}, source_array.caches)
             identity = _identity(source_array, form, config)
-            write_view(view, target, identity, config, overwrite=overwrite)
+            write_view(view, made.boxed, target, identity, config, overwrite=overwrite)
             return made.boxed.size
         size = made.frame + elements.window.elements * source_array.item_size
         identity = _identity(source_array, form, config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -70,7 +71,8 @@ def export_group(
         with open_caches(store, config.source, memory=memory) as caches:
             form, arrays = _form(source, store, node, name, config, caches)
             identity = {"source": join(store.url, node.path), "file": name, "size": form.size}
-            write_view(view_of(form, arrays, caches), target, identity, config, overwrite=overwrite)
+            view = view_of(form, arrays, caches)
+            write_view(view, form, target, identity, config, overwrite=overwrite)
             return form.size
 
 
@@ -152,6 +154,7 @@ def view_of(form: GroupForm, arrays: Arrays, caches: Caches) -> GatheredView:
 
 def write_view(
     view: GatheredView,
+    form: GroupForm,
     target: str,
     identity: Mapping[str, Any],
     config: TransferConfig,
@@ -159,7 +162,14 @@ def write_view(
     overwrite: bool,
 ) -> None:
     """Write all bytes of ``view``; see `export_group`. Raises ChunkError, TransferError."""
-    with output(target, view.size, identity, resume=config.resume, overwrite=overwrite) as out:
+    boxes = [placed.place for placed in form.placed if isinstance(placed.place, Tiling)]
+    gaps = [(each.stride - each.nbytes) // _BLOCK - 1 for each in boxes]
+    holes = sum(
+        max(0, gap) * _BLOCK * math.prod(each.counts) for gap, each in zip(gaps, boxes, strict=True)
+    )
+    with output(
+        target, view.size, identity, resume=config.resume, overwrite=overwrite, holes=holes
+    ) as out:
         pending: deque[tuple[int, Future[Data | ChunkError]]] = deque()
         starts = iter(range(out.done * _PIECE, view.size, _PIECE))
         try:

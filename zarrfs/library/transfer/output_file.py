@@ -56,12 +56,19 @@ class Output(Protocol):
 
 @contextmanager
 def output(
-    name: str, size: int, identity: Mapping[str, Any], *, resume: bool, overwrite: bool
+    name: str,
+    size: int,
+    identity: Mapping[str, Any],
+    *,
+    resume: bool,
+    overwrite: bool,
+    holes: int = 0,
 ) -> Iterator[Output]:
     """Opens ``name`` for writing; what is written takes its place at the end, all at once.
 
     size : of all that will be written, in bytes.
     identity : tells this export from every other, as JSON.
+    holes : bytes of a file that will not be written.
     resume : keep what is there when it fails, and go on with what was kept.
 
     Raises TransferError where the file cannot be written, exists and ``overwrite``
@@ -82,7 +89,7 @@ def output(
     if mode is None or stat.S_ISREG(mode):
         if mode is not None and not overwrite:
             raise TransferError(f"{name}: exists; --overwrite replaces it")
-        with _PartFile(name, size, identity, resume=resume) as part:
+        with _PartFile(name, size, holes, identity, resume=resume) as part:
             yield part
         return
     # A FIFO or a device: there is nothing to be renamed.
@@ -169,11 +176,14 @@ class _PartFile:
 
     seekable = True
 
-    def __init__(self, name: str, size: int, identity: Mapping[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, name: str, size: int, holes: int, identity: Mapping[str, Any], *, resume: bool
+    ) -> None:
         # The file itself is replaced, not a link that leads to it.
         self._name = os.path.realpath(name)
         self._shown = name
         self._size = size
+        self._written = size - holes
         self._identity = dict(identity)
         self._resume = resume
         self._path = self._name + PART
@@ -207,9 +217,9 @@ class _PartFile:
         here = os.fstat(self._fd).st_blocks * 512
         space = os.fstatvfs(self._fd)
         free = space.f_bavail * space.f_frsize + here
-        if self._size > free and space.f_blocks:
+        if self._written > free and space.f_blocks:
             raise TransferError(
-                f"{self._shown}: no room: needs {self._size} bytes, {free} are free"
+                f"{self._shown}: no room: needs {self._written} bytes, {free} are free"
             )
         if not self.done:
             os.ftruncate(self._fd, 0)
