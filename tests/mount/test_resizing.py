@@ -79,6 +79,19 @@ def test_programs_that_append(mounted, both, tmp_path):
         assert done.returncode == 0, (name, done.stderr)
         expected = np.concatenate([expected, more])
         expect(both, file, expected)
+    # The file has the size of what came, and the array at fsync a row that is begun.
+    more = rows(2)
+    with open(file, "ab", buffering=0) as out:
+        for start in range(0, 2 * ROW, 999):
+            out.write(more.tobytes()[start : start + 999])
+            size = min(start + 999, 2 * ROW)
+            assert os.fstat(out.fileno()).st_size == expected.nbytes + size
+            if start % 5 == 0:
+                os.fsync(out.fileno())
+                shape = zarr.open_array(both.group / "a", mode="r").shape[0]
+                assert shape == len(expected) + -(-size // ROW)
+    expected = np.concatenate([expected, more])
+    expect(both, file, expected)
     # A row that is begun is filled up at close.
     for number in range(3):
         done = shell('printf abcd >> "$file"; stat -c %s "$file"', file=file)
