@@ -115,9 +115,15 @@ def test_copying_over_it(mounted, both, tmp_path):
         done = shell(line, new=tmp_path / "new", file=file)
         assert done.returncode == 0, (line, done.stderr)
         expect(both, file, expected)
-    expected = rows(71)
-    np.save(file.with_suffix(".npy"), expected)
+    expected, npy = rows(71), file.with_suffix(".npy")
+    np.save(npy, expected)
     expect(both, file, expected)
+    # What is begun by truncating is a whole row of fill value at once.
+    os.truncate(npy, 128 + 72 * ROW + 1)
+    assert npy.stat().st_size == 128 + 73 * ROW
+    expect(both, file, np.concatenate([expected, np.full((2, 50, 40), FILL, np.uint16)]))
+    os.truncate(npy, 128)
+    expect(both, file, expected[:0])
 
 
 def test_mappings_see_growth_and_write_into_it(mounted, both):
