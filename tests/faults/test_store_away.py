@@ -83,7 +83,7 @@ def mount_and_open(mount_daemon) -> Iterator[int]:
 
 def test_trouble_is_told_while_it_lasts(server, mount_daemon):
     """A read and an fsync that begin then wait until the store is back."""
-    daemon = mount_daemon("s3://b/a.zarr", "rw,flush_delay=0.1", quiet=False)
+    daemon = mount_daemon("s3://b/a.zarr", "rw,flush_delay=0.1,timeout=100", quiet=False)
     server.plan = lambda method, _target: Fault.BUSY if method == "PUT" else None
     file = os.open(daemon.path / "array.bin", os.O_RDWR)
     os.pwrite(file, DATA[:8].tobytes(), 0)
@@ -95,7 +95,7 @@ def test_trouble_is_told_while_it_lasts(server, mount_daemon):
     lines = list(status_lines(Status(str(daemon.path), stats, config), None))
     (line,) = [line for line in lines if line.startswith("  trouble")]
     assert "the store is asked again: c/" in line
-    failures = [Fault.DROP] * 8
+    failures = [Fault.DROP] * 6
     server.plan = lambda _method, _target: failures.pop() if failures else None
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(os.pread, file, 8, 40)
