@@ -149,10 +149,12 @@ def _without_mixing(step: Mapping[str, Any], rank: int) -> list[Mapping[str, Any
     if not isinstance(matrix, list | tuple) or len(matrix) not in (rank, rank + 1):
         return []
     before, behind = (
-        [axis.get("name") for axis in dicts(end.get("axes"))] if isinstance(end, Mapping) else []
+        [plain(axis.get("name")) for axis in dicts(end.get("axes"))]
+        if isinstance(end, Mapping)
+        else []
         for end in (step.get("input"), step.get("output"))
     )
-    known = len(before) == rank and sorted(map(str, before)) == sorted(map(str, behind))
+    known = len(before) == rank and sorted(before) == sorted(behind)
     order = [before.index(name) for name in behind] if known else [*range(rank)]
     scale, moves = [0.0] * rank, [0.0] * rank
     for axis, row in zip(order, matrix, strict=False):
