@@ -1,6 +1,7 @@
 """``array.chunked.h5``: the chunks of the file are those of the array."""
 
 import io
+import json
 import subprocess
 
 import h5py
@@ -100,6 +101,26 @@ def test_zeros_between_boxes_take_no_room_in_an_exported_file(mount, tmp_path):
         assert path.read_bytes() == mount(tmp_path / "a", views=VIEWS).read(NAME)
     finally:
         subprocess.run(["umount", small], check=True, timeout=9)
+
+
+def test_an_export_that_goes_on_keeps_no_bytes_where_zeros_are_now(tmp_path):
+    data = noise((12, 1 << 20), "u1")
+    path, file = tmp_path / "a", tmp_path / "x.chunked.h5"
+    array = zarr.create_array(path, shape=data.shape, chunks=(1, 1 << 20), compressors=None,
+                              dtype="u1")  # fmt: skip
+    array[...] = data
+    (bad := path / "c/11/0").write_bytes(b"torn")
+    assert in_process("export", "--resume", path, file).status == 1
+    # As it is after a kill some seconds later than the last note.
+    state = tmp_path / f"{file.name}.zarrfs-part.json"
+    noted = json.loads(state.read_text())
+    assert noted["done"] > 2
+    state.write_text(json.dumps(noted | {"done": 1}))
+    bad.write_bytes(data[11].tobytes())
+    array[5] = 0
+    assert in_process("export", "--resume", path, file).status == 0
+    assert in_process("export", path, tmp_path / "y.chunked.h5").status == 0
+    assert file.read_bytes() == (tmp_path / "y.chunked.h5").read_bytes()
 
 
 def test_a_million_chunks(mount, tmp_path):

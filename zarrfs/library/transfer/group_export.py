@@ -168,7 +168,11 @@ def write_view(
         max(0, gap) * _BLOCK * math.prod(each.counts) for gap, each in zip(gaps, boxes, strict=True)
     )
     with output(
-        target, view.size, identity, resume=config.resume, overwrite=overwrite, holes=holes
+        *(target, view.size, identity),
+        resume=config.resume,
+        overwrite=overwrite,
+        holes=holes,
+        tile=_PIECE,
     ) as out:
         pending: deque[tuple[int, Future[Data | ChunkError]]] = deque()
         starts = iter(range(out.done * _PIECE, view.size, _PIECE))

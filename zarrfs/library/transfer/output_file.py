@@ -63,12 +63,14 @@ def output(
     resume: bool,
     overwrite: bool,
     holes: int = 0,
+    tile: int = 0,
 ) -> Iterator[Output]:
     """Opens ``name`` for writing; what is written takes its place at the end, all at once.
 
     size : of all that will be written, in bytes.
     identity : tells this export from every other, as JSON.
     holes : bytes of a file that will not be written.
+    tile : bytes of each tile, if they lie one behind the other, else 0.
     resume : keep what is there when it fails, and go on with what was kept.
 
     Raises TransferError where the file cannot be written, exists and ``overwrite``
@@ -89,7 +91,7 @@ def output(
     if mode is None or stat.S_ISREG(mode):
         if mode is not None and not overwrite:
             raise TransferError(f"{name}: exists; --overwrite replaces it")
-        with _PartFile(name, size, holes, identity, resume=resume) as part:
+        with _PartFile(name, size, holes, tile, identity, resume=resume) as part:
             yield part
         return
     # A FIFO or a device: there is nothing to be renamed.
@@ -177,13 +179,21 @@ class _PartFile:
     seekable = True
 
     def __init__(
-        self, name: str, size: int, holes: int, identity: Mapping[str, Any], *, resume: bool
+        self,
+        name: str,
+        size: int,
+        holes: int,
+        tile: int,
+        identity: Mapping[str, Any],
+        *,
+        resume: bool,
     ) -> None:
         # The file itself is replaced, not a link that leads to it.
         self._name = os.path.realpath(name)
         self._shown = name
         self._size = size
         self._written = size - holes
+        self._tile = tile
         self._identity = dict(identity)
         self._resume = resume
         self._path = self._name + PART
@@ -221,8 +231,9 @@ class _PartFile:
             raise TransferError(
                 f"{self._shown}: no room: needs {self._written} bytes, {free} are free"
             )
-        if not self.done:
-            os.ftruncate(self._fd, 0)
+        if self._tile or not self.done:
+            # Bytes beyond the noted tiles may lie where there are holes now.
+            os.ftruncate(self._fd, self.done * self._tile)
 
     @property
     def path(self) -> str | None:
