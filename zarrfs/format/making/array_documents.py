@@ -37,8 +37,6 @@ from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.registry import find_numcodecs_codec, parse_data_type
 
-# The attribute in which xarray stores the names of the axes.
-
 _DEFAULT_COMPRESSOR = {"id": "blosc"}
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "blosc": {"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0},
