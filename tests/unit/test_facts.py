@@ -290,7 +290,8 @@ def test_coordinates_and_a_transform(start, expected, array):
     facts = gather(array("yx", attributes=attributes), around)
     assert facts.georeference.transform == (expected, 10, 0, 4.6e6, 0, -10)
     # A convention that says the transform of this array comes first.
-    assert gather(array("yx", attributes=UTM), around).georeference.transform == NORTH_UP
+    for said in (UTM, UTM | {"transform": "logarithm"}):
+        assert gather(array("yx", attributes=said), around).georeference.transform == NORTH_UP
 
 
 @pytest.mark.parametrize("middle", [0, 0.5, 3.5, None], ids=["corners", "middles", "part", "none"])

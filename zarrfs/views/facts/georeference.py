@@ -50,7 +50,7 @@ def georeference(attributes: Mapping[str, Any], axes: Sequence[Axis], around: Ar
             place, own = (source, own or not path) if crs and transform is None else (place, own)
         if transform is None and (found := _transform(source, path)) is not None:
             transform, place, own = found, source, not path
-            moves = "GeoTransform" in source or "transform" in source
+            moves = "GeoTransform" in source or _rasterios_transform(source) is not None
             if source.get("spatial:registration") == "node":
                 nodes, transform = True, _of_corners(transform)
             nodes = nodes or source.get("AREA_OR_POINT") == "Point"
@@ -179,6 +179,11 @@ def _rasterios(source: Mapping[str, Any]) -> str:
     return text.upper() if _CODE.fullmatch(text) else text if "[" in text else ""
 
 
+def _rasterios_transform(source: Mapping[str, Any]) -> Any:
+    """The attribute ``transform``; None where no ``crs`` of rasterio says that it is rasterio's."""
+    return source.get("transform") if _rasterios(source) else None
+
+
 def _whole(value: Any) -> str:
     """The text on one line; empty if it is too long, because part of it means nothing."""
     return (
@@ -206,11 +211,10 @@ def geo_transform(source: Mapping[str, Any]) -> Transform | None:
 
 def _said(source: Mapping[str, Any]) -> Transform | None:
     transform = geo_transform(source)
-    for name in ("spatial:transform", "proj:transform", "transform"):
-        affine = source.get(name) if name != "transform" or _rasterios(source) else None
-        if isinstance(affine, list | tuple) and len(affine) == 9:
-            affine = affine[:6]
-        if transform is None and (found := numbers(affine, 6)) is not None:
+    of_conventions = source.get("spatial:transform"), source.get("proj:transform")
+    for affine in (*of_conventions, _rasterios_transform(source)):
+        rows = affine[:6] if isinstance(affine, list | tuple) and len(affine) == 9 else affine
+        if transform is None and (found := numbers(rows, 6)) is not None:
             a, b, c, d, e, f = found
             transform = (c, a, b, f, d, e)
     usable = transform is not None and transform[1] * transform[5] != transform[2] * transform[4]
