@@ -308,11 +308,13 @@ def referenced(place: Path, url: str, **templates: str) -> Attack:
     return lambda: open_store(f"reference::file://{path}", StoreConfig())
 
 
-def generating(place: Path, dimensions: object, **options: Any) -> Attack:
+def generating(
+    place: Path, dimensions: object, url: str = "{{u}}", u: str = "file:///x", **options: Any
+) -> Attack:
     path = place / "references.json"
-    gen = {"key": "c/{{i}}", "url": "{{u}}", "offset": "{{i * 2}}", "length": "2",
+    gen = {"key": "c/{{i}}", "url": url, "offset": "{{i * 2}}", "length": "2",
            "dimensions": dimensions}  # fmt: skip
-    document = {"version": 1, "templates": {"u": "file:///x"}, "refs": {}, "gen": [gen]}
+    document = {"version": 1, "templates": {"u": u}, "refs": {}, "gen": [gen]}
     path.write_text(json.dumps(document))
     return lambda: open_store(f"reference::file://{path}", StoreConfig(**options))
 
@@ -401,6 +403,12 @@ ATTACKS |= {
     "references-generated-without-end": lambda place: generating(place, {"i": {"stop": 10**12}}),
     "references-generated-in-many-dimensions": lambda place: generating(
         place, {name: {"stop": 1000} for name in "ijkl"}
+    ),
+    "references-generated-from-a-long-template": lambda place: generating(
+        place, {"i": {"stop": 1}}, "{{u}}" * 30, "x" * 30_000_000
+    ),
+    "references-generated-by-many-expressions": lambda place: generating(
+        place, {"i": {"stop": 1 << 20}}, "{{u}}" * 100_000, ""
     ),
     "parquet-of-many-rows": lambda place: parquet(place, {"offset": np.zeros(50_000_000)}),
 }

@@ -29,6 +29,8 @@ WORDS = {
     "twenty-thousand-codecs": "20001 codecs, at most 64",
     "twenty-thousand-filters": "20000 codecs, at most 63",
     "references-with-a-width": "not a plain template",
+    "references-generated-from-a-long-template": "have more than",
+    "references-generated-by-many-expressions": "100000 expressions",
     "parquet-of-many-rows": "a/refs.0.parq",
     "parquet-of-large-inlined-data": "a/refs.0.parq",
     "parquet-with-metadata-of-empty-lists": "once it is parsed",

@@ -20,6 +20,7 @@ from zarrfs import bounds
 
 _EXPRESSION = re.compile(r"\{\{(.*?)\}\}")
 _LONGEST = 200  # characters of an expression
+_MOST_EXPRESSIONS = 64  # of one key, URL, offset or length
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -52,12 +53,17 @@ def generated(gens: Any, templates: Mapping[str, str]) -> dict[str, list[Any]]:
         for values in product(*dimensions.values()):
             names: Names = {**templates, **dict(zip(dimensions, values, strict=True))}
             key, url = (fill(names) for fill in texts)
-            if (room := room - len(key) - len(url)) < 0:
-                raise bounds.OutOfBoundsError(
-                    f"the references of gen have more than {bounds.LARGEST_REFERENCES} bytes"
-                )
+            room -= len(key) + len(url)
+            _check_room(room)
             found[key] = [url, *(int(fill(names)) for fill in numbers)]
     return found
+
+
+def _check_room(left: int) -> None:
+    if left < 0:
+        raise bounds.OutOfBoundsError(
+            f"the references of gen have more than {bounds.LARGEST_REFERENCES} bytes"
+        )
 
 
 def _steps(given: Any) -> Sequence[int]:
@@ -86,13 +92,19 @@ def _template(text: Any) -> Callable[[Names], str]:
         text = str(_whole(text))
     if not isinstance(text, str):
         raise ValueError("gen has a key, URL, offset or length that is not text")
+    if (count := text.count("{{")) > _MOST_EXPRESSIONS:
+        raise bounds.OutOfBoundsError(
+            f"gen has a key, URL, offset or length of {count} expressions"
+        )
     # Text and expressions alternate.
     parts = [
         _expression(part) if at % 2 else part for at, part in enumerate(_EXPRESSION.split(text))
     ]
 
     def fill(names: Names) -> str:
-        return "".join(part if isinstance(part, str) else str(part(names)) for part in parts)
+        filled = [part if isinstance(part, str) else str(part(names)) for part in parts]
+        _check_room(bounds.LARGEST_REFERENCES - sum(map(len, filled)))
+        return "".join(filled)
 
     return fill
 
