@@ -170,6 +170,25 @@ def test_a_compressed_reply_is_decompressed(http_server, opened):
         opened().get("x", limit=9_999)
 
 
+def test_a_large_object_of_which_a_later_reply_is_compressed(http_server, opened):
+    """That reply has all of it, and does not say how long it is."""
+
+    def compressed(handler: BaseHTTPRequestHandler) -> bool:
+        if handler.headers["Range"].startswith("bytes=0-"):
+            return False
+        body = gzip.compress(DATA)
+        handler.send_response(200)
+        handler.send_header("Content-Encoding", "gzip")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+        return True
+
+    http_server.etags = False
+    http_server.intercept = compressed
+    assert bytes(opened(max_request=4000).get("x", limit=20_000).data) == DATA
+
+
 def after_requests(server, count: int, change) -> None:
     """Calls ``change`` before each of the first ``count`` replies but the very first."""
 

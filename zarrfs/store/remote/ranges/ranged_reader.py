@@ -175,8 +175,11 @@ class RangedReader:
         def into(size: int) -> memoryview | None:
             return whole if size == len(whole) else None
 
-        for _, state in self._fetch_all(path, spans, limit, into):
+        for piece, state in self._fetch_all(path, spans, limit, into):
             self._check_same(info, state)
+            if len(piece.data) == len(whole):
+                # A compressed reply has all of the object, and did not say so before it came.
+                whole[:] = piece.data
         return Blob(whole.toreadonly(), info)
 
     def _fetch_all(
