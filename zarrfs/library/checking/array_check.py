@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import product
-from threading import BoundedSemaphore
 from typing import NamedTuple
 
 from zarrfs.array.array import Array
@@ -24,7 +25,6 @@ from zarrfs.errors import (
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES
-from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.library.checking.findings import MOST_INDICES, Finding
 from zarrfs.library.checking.lost_chunks import (
     ASIDE,
@@ -34,6 +34,7 @@ from zarrfs.library.checking.lost_chunks import (
     remember,
     still_lost,
 )
+from zarrfs.library.engine import batches
 from zarrfs.library.source import SourceOptions, find_array, open_caches, open_source
 from zarrfs.memory.budget import MemoryBudget
 
@@ -41,56 +42,49 @@ from zarrfs.memory.budget import MemoryBudget
 _BATCH_SHARE = 8
 # A damaged shard, what is kept of it, and what it is put together to.
 _SALVAGE_COST = 4
-_QUEUED = 4
+# Decoded bytes and number of objects that one thread reads one after the other.
+_TOGETHER, _MOST_TOGETHER = 1 << 20, 64
 
-Report = Callable[[Finding], object]
+
+@dataclass(slots=True)
+class CheckedObjects:
+    """
+    unverified : chunks without a checksum.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    objects: int = 0
+    chunks: int = 0
+    unverified: int = 0
+
+    def plus(self, other: CheckedObjects) -> CheckedObjects:
+        return CheckedObjects(
+            self.findings + other.findings,
+            self.objects + other.objects,
+            self.chunks + other.chunks,
+            self.unverified + other.unverified,
+        )
 
 
 class ArrayCheck:
-    """One array.
+    """One array. Thread-safe.
 
-    report : called with each finding, in any thread.
-    checked : called with the number of chunks of each object that has been read, and how many of
-        them have no checksum.
+    together : how many objects one thread should read.
     """
 
-    def __init__(
-        self,
-        array: Array,
-        node: Node,
-        budget: MemoryBudget,
-        *,
-        repair: bool,
-        report: Report,
-        checked: Callable[[int, int], object],
-    ) -> None:
+    def __init__(self, array: Array, node: Node, budget: MemoryBudget, *, repair: bool) -> None:
         self._array = array
         self._node = node
         self._budget = budget
         self._repair = repair
-        self._report = report
-        self._checked = checked
+        size = array.layout.spec(array.layout.stored.largest_chunk).nbytes
+        self.together = min(max(1, _TOGETHER // max(1, size)), _MOST_TOGETHER)
 
-    def stored(self) -> Iterator[Index]:
-        """The objects that hold chunks; tells what else is there, and of what is lost."""
+    def stored(self, report: Callable[[Finding], object]) -> Iterator[Index]:
+        """The objects that hold chunks; reports what else is there, and what is lost."""
         # First, so that what this repair cannot save is not told twice.
         for finding in still_lost(self._array):
-            self._report(finding)
-        yield from self._stored()
-
-    def run(self, indices: Iterable[Index], pool: LoaderPool, threads: int) -> None:
-        """Read these objects. Blocks until all are read."""
-        room = BoundedSemaphore(most := threads * _QUEUED)
-        try:
-            for stored in indices:
-                room.acquire()
-                pool.submit(lambda stored=stored: self._check_quietly(stored, room))  # type: ignore[misc]
-        finally:
-            for _ in range(most):
-                room.acquire()
-
-    def _stored(self) -> Iterator[Index]:
-        """The objects that hold chunks; tells of all others."""
+            report(finding)
         grid = self._array.layout.stored
         path, keys = self._array.path, self._array.metadata.chunk_keys
         last = keys.key(tuple(max(n - 1, 0) for n in grid.counts))
@@ -106,29 +100,32 @@ class ArrayCheck:
                 if is_record(key):
                     continue
                 if key.startswith(f"{ASIDE}/"):
-                    self._report(Finding("aside", join(path, key), "was set aside by a repair"))
+                    report(Finding("aside", join(path, key), "was set aside by a repair"))
                 elif index is not None:
                     reason = f"chunk {list(index)} lies outside the grid of {list(grid.counts)}"
-                    self._report(Finding("orphan", join(path, key), reason))
+                    report(Finding("orphan", join(path, key), reason))
                 else:
                     reason = "is neither a chunk nor a metadata document of the array"
-                    self._report(Finding("orphan", join(path, key), reason))
+                    report(Finding("orphan", join(path, key), reason))
         except StoreListingUnsupported:
             yield from product(*map(range, grid.counts))
         except StoreError as error:
-            self._report(Finding("access", error.key, error.reason))
+            report(Finding("access", error.key, error.reason))
 
-    def _check_quietly(self, stored: Index, room: BoundedSemaphore) -> None:
-        try:
-            self._check(stored)
-        except ZarrfsError as error:
-            self._report(Finding("access", self._array.key(stored), str(error)))
-        except Exception as error:  # noqa: BLE001 - one object must not end the check of others
-            self._report(Finding("access", self._array.key(stored), f"failed: {reason_of(error)}"))
-        finally:
-            room.release()
+    def check(self, indices: Iterable[Index]) -> CheckedObjects:
+        """Read these objects."""
+        done = CheckedObjects()
+        for stored in indices:
+            try:
+                self._check(stored, done)
+            except ZarrfsError as error:
+                done.findings.append(Finding("access", self._array.key(stored), str(error)))
+            except Exception as error:  # noqa: BLE001 - one object must not end the check of others
+                reason = f"failed: {reason_of(error)}"
+                done.findings.append(Finding("access", self._array.key(stored), reason))
+        return done
 
-    def _check(self, stored: Index) -> None:
+    def _check(self, stored: Index, done: CheckedObjects) -> None:
         reasons: dict[str, int] = defaultdict(int)
         bad: list[Index] = []
         readable = unreadable = 0
@@ -146,7 +143,9 @@ class ArrayCheck:
             finally:
                 self._budget.release(cost)
         verified = self._array.layout.verifies(self._array.layout.stored.chunk_shape(stored))
-        self._checked(readable + unreadable, 0 if verified else readable)
+        done.objects += 1
+        done.chunks += readable + unreadable
+        done.unverified += 0 if verified else readable
         if not unreadable:
             return
         reason = max(reasons, key=lambda text: reasons[text])
@@ -158,7 +157,7 @@ class ArrayCheck:
             repaired, unrepaired = (
                 self._repaired(stored) if sharded else (None, "nothing of a chunk can be saved")
             )
-        self._report(
+        done.findings.append(
             Finding(
                 "shard" if sharded else "chunk",
                 self._array.key(stored),
@@ -261,35 +260,16 @@ class CheckTask(NamedTuple):
     indices: tuple[Index, ...]
 
 
-class CheckedObjects(NamedTuple):
-    """
-    unverified : chunks without a checksum.
-    """
-
-    findings: list[Finding]
-    objects: int
-    chunks: int
-    unverified: int
-
-
 def check_objects(task: CheckTask) -> CheckedObjects:
     """Read the objects of a task. Opens everything anew, so that nothing stays in a worker."""
     options = replace(task.options, consolidated="never")
-    findings: list[Finding] = []
-    counts: list[tuple[int, int]] = []
     with closing(open_source(task.source, options)) as store:
         node, metadata = find_array(store, task.path, options)
         if metadata.fingerprint != task.fingerprint:
             raise StoreConflict(task.path, "was changed by another program while it was checked")
         with open_caches(store, options) as caches:
-            check = ArrayCheck(
-                caches.open(task.path, metadata).array,
-                node,
-                caches.budget,
-                repair=False,
-                report=findings.append,
-                checked=lambda chunks, unverified: counts.append((chunks, unverified)),
-            )
-            check.run(task.indices, caches.pool, caches.loaders)
-    chunks, unverified = (sum(each) for each in zip((0, 0), *counts, strict=True))
-    return CheckedObjects(findings, len(counts), chunks, unverified)
+            array = caches.open(task.path, metadata).array
+            check = ArrayCheck(array, node, caches.budget, repair=False)
+            parts = batches(task.indices, check.together)
+            with ThreadPoolExecutor(caches.loaders) as pool:
+                return reduce(CheckedObjects.plus, pool.map(check.check, parts), CheckedObjects())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
-from threading import Lock
 from typing import Any
 
 from zarrfs import bounds
-from zarrfs.array.array import Array
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import (
     LARGEST_DOCUMENT,
@@ -31,12 +29,11 @@ from zarrfs.errors import (
     UsageError,
     ZarrfsError,
 )
-from zarrfs.format.chunk_grid import Index
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES, V3_NODE, load_json
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.strict import deviations
 from zarrfs.format.metadata.v3 import problems
-from zarrfs.library.checking.array_check import ArrayCheck, CheckTask, check_objects
+from zarrfs.library.checking.array_check import ArrayCheck, CheckedObjects, CheckTask, check_objects
 from zarrfs.library.checking.consolidated import ConsolidatedList
 from zarrfs.library.checking.findings import Finding, Totals
 from zarrfs.library.engine import (
@@ -53,6 +50,8 @@ from zarrfs.store.base import Store
 
 # Groups within groups.
 _DEEPEST = 256
+# Parts of an array that are read or wait, for each thread.
+_QUEUED = 4
 _NOT_MENDED = "a repair does not mend this"
 
 
@@ -100,8 +99,6 @@ def _checked(
 
 
 class _Check:
-    """Shared state, under ``_lock``: the totals, and which finding is reported next."""
-
     def __init__(
         self,
         store: Store,
@@ -119,7 +116,6 @@ class _Check:
         self._config = config
         self._documents = DocumentReader(config.source.memory_bytes)
         self._totals = Totals()
-        self._lock = Lock()
         version = config.source.zarr_format
         self._readers: list[NodeReader] = (
             list(READERS.values()) if version is None else [READERS[version]]
@@ -136,22 +132,14 @@ class _Check:
         return self._totals
 
     def _report(self, finding: Finding) -> None:
-        with self._lock:
-            if finding.is_note:
-                self._totals.notes += 1
-            else:
-                self._totals.problems += 1
-                self._totals.repaired += finding.is_mended
-            if self._config.repair and not finding.is_note and finding.repaired is None:
-                finding = replace(finding, unrepaired=finding.unrepaired or _NOT_MENDED)
-            self._config.found(finding)
-
-    def _checked(self, objects: int, chunks: int, unverified: int) -> None:
-        with self._lock:
-            self._totals.objects += objects
-            self._totals.chunks += chunks
-            self._totals.unverified += unverified
-            self._config.progress(self._totals)
+        if finding.is_note:
+            self._totals.notes += 1
+        else:
+            self._totals.problems += 1
+            self._totals.repaired += finding.is_mended
+        if self._config.repair and not finding.is_note and finding.repaired is None:
+            finding = replace(finding, unrepaired=finding.unrepaired or _NOT_MENDED)
+        self._config.found(finding)
 
     def _check_leftovers(self) -> None:
         try:
@@ -306,35 +294,35 @@ class _Check:
         except BudgetExceeded as error:
             self._report(Finding("access", node.path, str(error)))
             return
-        array_check = ArrayCheck(
-            array,
-            node,
-            self._caches.budget,
-            repair=self._config.repair,
-            report=self._report,
-            checked=partial(self._checked, 1),
-        )
-        if self._workers is None:
-            array_check.run(array_check.stored(), self._caches.pool, self._caches.loaders)
+        check = ArrayCheck(array, node, self._caches.budget, repair=self._config.repair)
+        stored = check.stored(self._report)
+        if (workers := self._workers) is None:
+            threads = self._caches.loaders
+            parts = batches(stored, check.together)
+            with ThreadPoolExecutor(threads) as pool:
+                self._add(node.path, run(pool, threads * _QUEUED, check.check, parts))
         else:
-            self._check_elsewhere(self._workers, array, array_check.stored())
+            size = array.layout.spec(array.layout.stored.largest_chunk).nbytes
+            tasks = (
+                CheckTask(
+                    source_name(self._source), node.path, metadata.fingerprint, self._options, part
+                )
+                for part in batches(stored, per_task(size))
+            )
+            self._add(node.path, run(workers.executor, workers.at_once, check_objects, tasks))
 
-    def _check_elsewhere(self, workers: Engine, array: Array, stored: Iterator[Index]) -> None:
-        """Have other processes read the objects of an array, some in each task."""
-        layout = array.layout
-        most = per_task(layout.spec(layout.stored.largest_chunk).nbytes)
-        fingerprint = array.metadata.fingerprint
-        tasks = (
-            CheckTask(source_name(self._source), array.path, fingerprint, self._options, indices)
-            for indices in batches(stored, most)
-        )
-        for _, done in run(workers.executor, workers.at_once, check_objects, tasks):
+    def _add(self, path: str, results: Iterable[tuple[Any, CheckedObjects | ZarrfsError]]) -> None:
+        """Report the results for objects of the array at ``path`` as they come."""
+        for _, done in results:
             if isinstance(done, ZarrfsError):
-                self._report(Finding("access", array.path, str(done)))
+                self._report(Finding("access", path, str(done)))
                 continue
             for finding in done.findings:
                 self._report(finding)
-            self._checked(done.objects, done.chunks, done.unverified)
+            self._totals.objects += done.objects
+            self._totals.chunks += done.chunks
+            self._totals.unverified += done.unverified
+            self._config.progress(self._totals)
 
 
 def _document(group: Node) -> str:
