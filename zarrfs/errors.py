@@ -80,6 +80,20 @@ def reason_of(error: BaseException) -> str:
     return text
 
 
+class _Located(ZarrfsError):
+    """An error of something that ``key`` names, because of ``reason``."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        # A quoted document must not fill logs and terminals.
+        reason = shown(reason)
+        super().__init__(f"{key or '/'}: {reason}")
+        self.key = key
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.key, self.reason)
+
+
 # --- configuration and start-up -------------------------------------------------
 
 
@@ -98,17 +112,8 @@ class JournalError(ZarrfsError):
 # --- what a store says ----------------------------------------------------------
 
 
-class StoreError(ZarrfsError):
+class StoreError(_Located):
     """A store operation failed. ``key`` names the object, relative to the store's root."""
-
-    def __init__(self, key: str, reason: str) -> None:
-        reason = shown(reason)
-        super().__init__(f"{key or '/'}: {reason}")
-        self.key = key
-        self.reason = reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.key, self.reason)
 
 
 class StoreUnavailable(StoreError):
@@ -161,18 +166,8 @@ class FormatError(ZarrfsError):
     """Metadata or data do not follow their specification."""
 
 
-class MetadataError(FormatError):
-    """A metadata document is malformed. ``document`` names it, ``reason`` says why."""
-
-    def __init__(self, document: str, reason: str) -> None:
-        # A quoted document must not fill logs and terminals.
-        reason = shown(reason)
-        super().__init__(f"{document}: {reason}")
-        self.document = document
-        self.reason = reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.document, self.reason)
+class MetadataError(_Located, FormatError):
+    """A metadata document is malformed. ``key`` names it, ``reason`` says why."""
 
 
 class UnsupportedError(MetadataError):
@@ -195,17 +190,8 @@ class TooLongToDecode(DecodeError):
     """An encoded chunk is longer than any chunk that would be fetched."""
 
 
-class ChunkError(ZarrfsError):
+class ChunkError(_Located):
     """A chunk could not be served. ``key`` is its store key, ``reason`` the cause."""
-
-    def __init__(self, key: str, reason: str) -> None:
-        reason = shown(reason)
-        super().__init__(f"{key}: {reason}")
-        self.key = key
-        self.reason = reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.key, self.reason)
 
     @classmethod
     def of(cls, key: str, failure: Exception) -> ChunkError:

@@ -227,7 +227,7 @@ class StoredEncoding:
                 # The shape is left to those who store chunks.
                 self._seen = self._encoded_alike(self._documents).generation
         except UnsupportedError as error:
-            raise EncodingChanged(error.document, error.reason) from error
+            raise EncodingChanged(error.key, error.reason) from error
         except EncodingChanged:
             raise
         except ZarrfsError as error:
