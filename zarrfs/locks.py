@@ -16,8 +16,7 @@ from __future__ import annotations
 import os
 from enum import IntEnum
 from threading import Condition, Lock, RLock, local
-from types import TracebackType
-from typing import Protocol
+from typing import cast
 
 checked = bool(os.environ.get("ZARRFS_DEBUG_LOCKS"))
 """Whether locks that are made from now on check the order."""
@@ -43,19 +42,8 @@ class LockOrderError(AssertionError):
     """A thread waits for a lock that it must take before one that it holds."""
 
 
-class AnyLock(Protocol):
-    """The methods of `threading.Lock` that zarrfs uses."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
-    def release(self) -> None: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...
+AnyLock = Lock
+"""A lock with or without a rank."""
 
 
 class _Held(local):
@@ -74,7 +62,7 @@ class _CheckedLock:
     def __init__(self, rank: Rank, *, reentrant: bool) -> None:
         self.rank = rank
         self._reentrant = reentrant
-        self._lock: AnyLock = RLock() if reentrant else Lock()
+        self._lock = RLock() if reentrant else Lock()
         self._taken = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
@@ -94,38 +82,27 @@ class _CheckedLock:
         return self._taken > 0
 
     def release(self) -> None:
-        locks = _held.locks
-        # The lock that was taken last; `Condition` may release an earlier one first.
-        for at in range(len(locks) - 1, -1, -1):
-            if locks[at] is self:
-                del locks[at]
-                break
+        _held.locks.remove(self)
         self._taken -= 1
         self._lock.release()
 
     def __enter__(self) -> bool:
         return self.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
 def ranked_lock(rank: Rank) -> AnyLock:
     """A lock that a thread may take once."""
-    return _CheckedLock(rank, reentrant=False) if checked else Lock()
+    return cast(AnyLock, _CheckedLock(rank, reentrant=False) if checked else Lock())
 
 
 def ranked_condition(rank: Rank) -> Condition:
     """A condition variable on a lock of that rank."""
-    return Condition(ranked_lock(rank))  # type: ignore[arg-type]  # has the methods that it uses
+    return Condition(ranked_lock(rank))
 
 
 def reentrant_lock(rank: Rank) -> AnyLock:
     """A lock that a thread may take again while it holds it."""
-    return _CheckedLock(rank, reentrant=True) if checked else RLock()
+    return cast(AnyLock, _CheckedLock(rank, reentrant=True) if checked else RLock())
