@@ -60,14 +60,14 @@ def export_array(
         identity = _identity(source_array, form, config)
         resume = config.resume or workers is not None
         with output(target, size, identity, resume=resume, overwrite=overwrite) as out:
-            if workers is not None and out.path is None:
+            if workers is not None and not out.path:
                 raise UsageError(f"{target}: workers write to files only, not to pipes and devices")
             most = source_array.memory // (_AHEAD + 1) // source_array.item_size
             make = TilePlan.make if out.seekable else TilePlan.in_file_order
             plan = make(elements.window, most)
             if not out.done:
                 out.write(0, memoryview(made.header))
-            if workers is None or out.path is None:
+            if workers is None:
                 _write_tiles(out, elements, plan, made, config)
             else:
                 task = TileTask(

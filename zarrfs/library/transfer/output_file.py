@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from zarrfs.library.transfer.transfer import STANDARD_STREAM, TransferError
 
@@ -29,29 +29,27 @@ class OutputClosed(TransferError):
     """The reader of the output has closed it."""
 
 
-class Output(Protocol):
+class Output:
     """
     seekable : whether it can be written in any order.
     done : how many tiles it has already.
-    path : of the file that other processes may write to; None: only this one can write.
+    path : of the file that other processes may write to; "": only this one can write.
     """
 
-    @property
-    def seekable(self) -> bool: ...
+    seekable = False
+    path = ""
 
-    @property
-    def done(self) -> int: ...
-
-    @property
-    def path(self) -> str | None: ...
+    def __init__(self, name: str, fd: int = -1) -> None:
+        self._name = name
+        self._fd = fd
+        self.done = 0
 
     def write(self, offset: int, data: memoryview) -> None:
         """Raises TransferError. A part of a seekable file that is not written has zeros."""
-        ...
+        raise NotImplementedError
 
     def note(self, done: int) -> None:
         """So many tiles are written."""
-        ...
 
 
 @contextmanager
@@ -109,17 +107,10 @@ def output(
         os.close(fd)
 
 
-class _Stream:
+class _Stream(Output):
     """Written from the beginning to the end."""
 
-    seekable = False
-    done = 0
-    path = None
-
-    def __init__(self, name: str, fd: int) -> None:
-        self._name = name
-        self._fd = fd
-        self._position = 0
+    _position = 0
 
     def write(self, offset: int, data: memoryview) -> None:
         assert offset == self._position, "a stream cannot go back"
@@ -131,9 +122,6 @@ class _Stream:
             raise OutputClosed(f"{self._name}: its reader has closed it") from error
         except OSError as error:
             raise _failure(self._name, error) from error
-
-    def note(self, done: int) -> None:
-        pass
 
 
 @contextmanager
@@ -153,30 +141,26 @@ def part_of(path: str) -> Iterator[Output]:
         raise _failure(path, error) from error
 
 
-class _Part:
+class _Part(Output):
     """Any part of a file."""
 
     seekable = True
-    done = 0
-
-    def __init__(self, path: str, fd: int) -> None:
-        self.path = path
-        self._fd = fd
 
     def write(self, offset: int, data: memoryview) -> None:
-        _write_at(self.path, self._fd, offset, data)
+        try:
+            while data:
+                written = os.pwrite(self._fd, data, offset)
+                offset += written
+                data = data[written:]
+        except OSError as error:
+            raise _failure(self._name, error) from error
 
-    def note(self, done: int) -> None:
-        pass
 
-
-class _PartFile:
+class _PartFile(_Part):
     """A file beside its place. A second file records the progress, if it may be resumed.
 
     The tiles that are noted are on the disk before the note is.
     """
-
-    seekable = True
 
     def __init__(
         self,
@@ -188,30 +172,26 @@ class _PartFile:
         *,
         resume: bool,
     ) -> None:
+        super().__init__(name)
         # The file itself is replaced, not a link that leads to it.
-        self._name = os.path.realpath(name)
-        self._shown = name
+        self._place = os.path.realpath(name)
         self._size = size
         self._written = size - holes
         self._tile = tile
         self._identity = dict(identity)
         self._resume = resume
-        self._path = self._name + PART
-        if not resume:
-            self._path = f"{self._name}.{secrets.token_hex(4)}{PART}"
-        self.done = 0
+        self.path = f"{self._place}{'' if resume else '.' + secrets.token_hex(4)}{PART}"
         self._noted = time.monotonic()
-        self._fd = -1
 
     def __enter__(self) -> _PartFile:
         try:
-            self._fd = os.open(self._path, _CREATE | (0 if self._resume else os.O_EXCL), 0o666)
+            self._fd = os.open(self.path, _CREATE | (0 if self._resume else os.O_EXCL), 0o666)
             self._open()
         except OSError as error:
             if isinstance(error, FileExistsError):
-                self._path = ""  # another program's file
+                self.path = ""  # another program's file
             self._abandon()
-            raise _failure(self._shown, error) from error
+            raise _failure(self._name, error) from error
         except BaseException:
             self._abandon()
             raise
@@ -222,25 +202,18 @@ class _PartFile:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise TransferError(f"{self._shown}: is being exported already") from error
+                raise TransferError(f"{self._name}: is being exported already") from error
             self.done = self._read_state()
         here = os.fstat(self._fd).st_blocks * 512
         space = os.fstatvfs(self._fd)
         free = space.f_bavail * space.f_frsize + here
         if self._written > free and space.f_blocks:
             raise TransferError(
-                f"{self._shown}: no room: needs {self._written} bytes, {free} are free"
+                f"{self._name}: no room: needs {self._written} bytes, {free} are free"
             )
         if self._tile or not self.done:
             # Bytes beyond the noted tiles may lie where there are holes now.
             os.ftruncate(self._fd, self.done * self._tile)
-
-    @property
-    def path(self) -> str | None:
-        return self._path
-
-    def write(self, offset: int, data: memoryview) -> None:
-        _write_at(self._shown, self._fd, offset, data)
 
     def note(self, done: int) -> None:
         self.done = done
@@ -248,7 +221,7 @@ class _PartFile:
             try:
                 self._write_state()
             except OSError as error:
-                raise _failure(self._shown, error) from error
+                raise _failure(self._name, error) from error
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
@@ -258,7 +231,7 @@ class _PartFile:
                 with contextlib.suppress(OSError):
                     self._write_state()
         except OSError as error:
-            raise _failure(self._shown, error) from error
+            raise _failure(self._name, error) from error
         finally:
             self._abandon()
 
@@ -267,27 +240,27 @@ class _PartFile:
         os.fsync(self._fd)
         with contextlib.suppress(OSError):
             # As the one that it replaces was; of others' files not all can be taken over.
-            os.fchmod(self._fd, stat.S_IMODE(os.stat(self._name).st_mode))
-        os.rename(self._path, self._name)
+            os.fchmod(self._fd, stat.S_IMODE(os.stat(self._place).st_mode))
+        os.rename(self.path, self._place)
         self._sync_directory()
-        self._path = ""
+        self.path = ""
         if self._resume:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._name + PART + _STATE)
+                os.unlink(self._place + PART + _STATE)
 
     def _abandon(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
         # A signal may come when the file is made and its descriptor not noted yet.
-        if self._path and not self._resume:
+        if self.path and not self._resume:
             with contextlib.suppress(OSError):
-                os.unlink(self._path)
+                os.unlink(self.path)
 
     def _read_state(self) -> int:
         """How many tiles are there. Raises TransferError where they are of something else."""
         try:
-            with open(self._path + _STATE, "rb") as file:
+            with open(self.path + _STATE, "rb") as file:
                 state = json.loads(file.read(_LARGEST_STATE))
             identity, done = state["identity"], int(state["done"])
         except FileNotFoundError:
@@ -299,12 +272,12 @@ class _PartFile:
         return max(0, done)
 
     def _unusable(self, reason: str) -> TransferError:
-        state = self._path + _STATE
-        return TransferError(f"{state} {reason}: remove it and {self._path} to begin anew")
+        state = self.path + _STATE
+        return TransferError(f"{state} {reason}: remove it and {self.path} to begin anew")
 
     def _write_state(self) -> None:
         os.fdatasync(self._fd)
-        state = self._path + _STATE
+        state = self.path + _STATE
         with open(state + ".new", "w", encoding="utf-8") as file:
             json.dump({"identity": self._identity, "done": self.done}, file)
             file.flush()
@@ -313,22 +286,12 @@ class _PartFile:
         self._noted = time.monotonic()
 
     def _sync_directory(self) -> None:
-        fd = os.open(os.path.dirname(self._name) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        fd = os.open(os.path.dirname(self._place) or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
             with contextlib.suppress(OSError):  # some file systems cannot
                 os.fsync(fd)
         finally:
             os.close(fd)
-
-
-def _write_at(name: str, fd: int, offset: int, data: memoryview) -> None:
-    try:
-        while data:
-            written = os.pwrite(fd, data, offset)
-            offset += written
-            data = data[written:]
-    except OSError as error:
-        raise _failure(name, error) from error
 
 
 def _failure(name: str, error: OSError) -> TransferError:
