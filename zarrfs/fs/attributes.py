@@ -27,20 +27,6 @@ class Attributes(NamedTuple):
     name_seconds: float | None = None
     mode: int | None = None
 
-    def of(self, inode: int) -> Attributes:
-        """Those of another inode that is like this one."""
-        return Attributes(
-            inode,
-            self.is_directory,
-            self.size,
-            self.stored,
-            self.mtime_ns,
-            self.fresh_seconds,
-            self.writable,
-            self.name_seconds,
-            self.mode,
-        )
-
 
 class DirectoryEntry(NamedTuple):
     """A name in a directory.

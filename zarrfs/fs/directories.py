@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
@@ -40,9 +39,6 @@ _CHILDREN_AT_ONCE = 16
 # Nodes of one group that a listing opens; larger groups it tells the names of: opening one takes a
 # millisecond.
 _MOST_OPENED = 1024
-# Listings of groups that are kept, and names in all of them.
-_MOST_LISTINGS = 256
-_MOST_NAMES = 1 << 17
 
 Measure = Callable[[Sequence[Place]], Awaitable[list[Attributes]]]
 """The attributes of places, which must be there. Raises EntryNotFound."""
@@ -58,14 +54,6 @@ class Directories:
         self._tree = tree
         self._threads = threads
         self._measure = measure
-        # The last used ones, and the number of their names.
-        self._listings: OrderedDict[int, list[str]] = OrderedDict()
-        self._names = 0
-
-    def forget(self) -> None:
-        """List all groups anew."""
-        self._listings.clear()
-        self._names = 0
 
     async def child(self, parent: Place, name: str) -> Place:
         """The entry ``name`` of a directory. Raises EntryNotFound, NotADirectory, StoreError."""
@@ -105,7 +93,7 @@ class Directories:
     async def _file_of_group(self, parent: Place, name: str, local: int) -> Place:
         """A file with a fixed name; a node that is stored under it comes before a group's file."""
         if parent.node.is_group_file(local):
-            listed = self._tree.just_listed(parent)
+            listed = self._tree.listings.recent(parent.node.node.path)
             if listed is not None and name not in listed:
                 return parent.sibling(local)
             with suppress(EntryNotFound):
@@ -138,9 +126,9 @@ class Directories:
         ]
         is_group = directory.local == Local.DIRECTORY and directory.node.is_group
         if is_group:
-            works.append(partial(self._listing, directory, anew=cookie <= len(fixed)))
+            works.append(partial(self._listing, directory, go_on=cookie > len(fixed)))
         found = await _at_once(works)
-        listed: list[str] | None = found.pop()() if is_group else []
+        listed: list[str] | None = found.pop() if is_group else []
         names = listed or []
         most = min(_CHILDREN_AT_ONCE, _MOST_OPENED)
         few = is_group and cookie < len(fixed) and len(names) <= most
@@ -151,15 +139,15 @@ class Directories:
             without = opened is not None and all(map(_is_group, opened))
             return without and directory.node.is_of_children(local)
 
-        for (position, name, place), result in zip(shown, found, strict=True):
+        for (position, name, place), attributes in zip(shown, found, strict=True):
             # A node that is stored under the name of this file comes before it. And the file is of
             # the arrays that a listing has.
             of_group = directory.node.is_group_file(place.local)
             if of_group and (listed is None or name in names or lacks(place.local)):
                 continue
-            if (attributes := result()) is not None:
+            if attributes is not None:
                 yield DirectoryEntry(name, attributes, position)
-        async with aclosing(self._nodes(directory, names, len(fixed), cookie, opened)) as entries:
+        async with aclosing(self._nodes(directory, names, fixed, cookie, opened)) as entries:
             async for entry in entries:
                 yield entry
 
@@ -167,26 +155,29 @@ class Directories:
         self,
         group: Place,
         names: Sequence[str],
-        before: int,
+        fixed: Sequence[tuple[str, int]],
         cookie: int,
         opened: list[Place | Exception | None] | None,
     ) -> AsyncGenerator[DirectoryEntry, None]:
-        """Entries of the nodes of a group, which come after ``before`` others.
+        """Entries of the nodes of a group, which come after those with ``fixed`` names.
 
         opened : these nodes, if they are few and all of them are listed.
         """
+        before = len(fixed)
+        taken = {name for name, local in fixed if not group.node.is_group_file(local)}
         opens = len(names) <= _MOST_OPENED or group.node.node.entry is not None
         for start in range(max(0, cookie - before), len(names), _CHILDREN_AT_ONCE):
             batch = names[start : start + _CHILDREN_AT_ONCE]
             first = before + start + 1
             if not opens:
                 for number, name in enumerate(batch, first):
-                    yield DirectoryEntry(name, self._unknown(group, name), number)
+                    if name not in taken:
+                        yield DirectoryEntry(name, self._unknown(group, name), number)
                 continue
             children = await self._children(group, batch) if opened is None else opened
             for number, (name, child) in enumerate(zip(batch, children, strict=True), first):
                 attributes = await self._child_attributes(group, name, child)
-                if attributes is not None:
+                if attributes is not None and name not in taken:
                     yield DirectoryEntry(name, attributes, number)
             # Nodes to which these lists refer are in use, and stay.
             child = None
@@ -250,7 +241,8 @@ class Directories:
 
     def _unknown(self, group: Place, name: str) -> Attributes:
         """Attributes of a node in a group that is not opened."""
-        return stat.unknown(self._tree.listed_inode(group, name), is_directory=True)
+        path = f"{group.node.node.path}/{name}".lstrip("/")
+        return stat.unknown(self._tree.nodes.listed(path), is_directory=True)
 
     def _unasked(self, path: str, error: Exception) -> None:
         """Tells of a failure that a listing goes on after."""
@@ -262,36 +254,16 @@ class Directories:
         if not isinstance(error, StoreError):  # which `Threads` has counted
             self._tree.stats.error(path.lstrip("/"), reason_of(error))
 
-    async def _listing(self, group: Place, *, anew: bool) -> list[str] | None:
-        """Names of the children of a group; one listing serves a whole pass over it.
-
-        None if the store cannot list.
-        """
-        names = None if anew else self._listings.get(group.inode)
-        if names is not None:
-            self._listings.move_to_end(group.inode)
-        else:
-            try:
-                names = await self._threads.run(lambda: self._tree.children(group))
-            except StoreListingUnsupported:
-                # The children are there when asked for by name.
-                self._keep(group.inode, [])
-                return None
-            fixed = {
-                name for name, local in _fixed_names(group) if not group.node.is_group_file(local)
-            }
-            names = [name for name in names if name not in fixed]
-            self._keep(group.inode, names)
-        return names
-
-    def _keep(self, inode: int, names: list[str]) -> None:
-        self._names += len(names) - len(self._listings.pop(inode, ()))
-        self._listings[inode] = names
-        # A pass whose listing is gone lists the group again.
-        while len(self._listings) > 1 and (
-            len(self._listings) > _MOST_LISTINGS or self._names > _MOST_NAMES
-        ):
-            self._names -= len(self._listings.popitem(last=False)[1])
+    async def _listing(self, group: Place, *, go_on: bool) -> list[str] | None:
+        """Names of the children of a group, as `Listings.names`; None if the store cannot list."""
+        listings, path = self._tree.listings, group.node.node.path
+        if go_on and (names := listings.known(path)) is not None:
+            return names
+        try:
+            return await self._threads.run(partial(listings.names, path, go_on=go_on))
+        except StoreListingUnsupported:
+            # The children are there when asked for by name.
+            return None
 
     async def _tree_entries(
         self, directory: Place, place: TreePlace, cookie: int
@@ -301,7 +273,7 @@ class Directories:
             # They differ in nothing but their inodes, and there may be very many.
             (like,) = await self._measure([directory.sibling(numbers[0])])
             for child in range(cookie, len(numbers)):
-                attributes = like.of(directory.sibling(numbers[child]).inode)
+                attributes = like._replace(inode=directory.sibling(numbers[child]).inode)
                 yield DirectoryEntry(str(child), attributes, child + 1)
             return
         for start in range(cookie, len(numbers), _ENTRIES_AT_ONCE):
@@ -311,37 +283,26 @@ class Directories:
                 yield DirectoryEntry(str(child), attributes, child + 1)
 
 
-async def _at_once(works: Sequence[Callable[[], Awaitable[Any]]]) -> list[Callable[[], Any]]:
-    """Run all ``works`` together. Each function returns the result of one, or raises its error."""
-    done: list[Callable[[], Any]] = [_nothing] * len(works)
+async def _at_once(works: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
+    """The results of all ``works``, which run together. Raises the first error."""
+    results: list[Any] = [None] * len(works)
+    failed: list[Exception] = []
 
     async def one(number: int) -> None:
         try:
-            result = await works[number]()
-        except Exception as error:  # noqa: BLE001 - raised by the function
-            done[number] = partial(_raise, error)
-        else:
-            done[number] = partial(_same, result)
+            results[number] = await works[number]()
+        except Exception as error:  # noqa: BLE001 - raised below
+            failed.append(error)
 
     if len(works) == 1:
         await one(0)
-        return done
-    async with trio.open_nursery() as nursery:
-        for number in range(len(works)):
-            nursery.start_soon(one, number)
-    return done
-
-
-def _nothing() -> None:
-    return None
-
-
-def _same(result: Any) -> Any:
-    return result
-
-
-def _raise(error: Exception) -> Any:
-    raise error
+    else:
+        async with trio.open_nursery() as nursery:
+            for number in range(len(works)):
+                nursery.start_soon(one, number)
+    if failed:
+        raise failed[0]
+    return results
 
 
 def _stored_key(parent: Place, array: MountedArray, name: str) -> Place:

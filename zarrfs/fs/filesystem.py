@@ -127,7 +127,6 @@ class FileSystem:
         try:
             await self._threads.run(self._tree.reload)
         finally:
-            self._directories.forget()
             # Sizes and names may have changed too.
             self._pages.forget(self._tree.named_inodes())
 
@@ -216,7 +215,6 @@ class FileSystem:
         if not self._tree.metadata_due(place):
             return place
         if await self._threads.run(lambda: self._tree.recheck_metadata(place)):
-            self._directories.forget()
             self._pages.forget(self._tree.named_inodes())
         return await self._place(place.inode)
 

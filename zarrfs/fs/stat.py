@@ -78,7 +78,7 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
         mode = None
         if local == Local.DIRECTORY and node.node.entry is not None:
             # Permissions that are revoked below are revoked here, at the next look.
-            mode = tree.present_mode(node.node.path)
+            mode = tree.source.present_mode(node.node.path)
             fresh = min(fresh, _FILE_SECONDS)
         return Attributes(place.inode, True, 0, 0, mtime, fresh, removable, mode=mode)
     if isinstance(node, MountedArray) and (index := node.stored_file(local)) is not None:

@@ -78,8 +78,8 @@ class Tree:
         )
         self._root = config.path
         self.nodes = LiveNodes(self._root, nodes_share(config.memory), self._hierarchy.release)
-        self._source = SourceNodes(self._hierarchy, plain, store.url, self._root)
-        self._listings = Listings(self._hierarchy, keep=not self.store.traits.near)
+        self.source = SourceNodes(self._hierarchy, plain, store.url, self._root)
+        self.listings = Listings(self._hierarchy, distant=not self.store.traits.near)
 
     def mount_root(self) -> Place:
         """The source itself, or the node in it that the mount shows.
@@ -90,7 +90,7 @@ class Tree:
         with self.nodes.making(self._root):
             if (known := self.nodes.get(self._root)) is not None:
                 return known
-            node = self._source.root()
+            node = self.source.root()
             if node.metadata is None:
                 where = join(self.store.url, self._root)
                 raise UnsupportedError(where, node.problem or "cannot be served")
@@ -143,27 +143,11 @@ class Tree:
         with self.nodes.making(path):
             if (known := self.nodes.get(path)) is not None and not known.node.is_unopened:
                 return known.sibling(place.local)
-            if (node := self._source.enter(path)) is None:
+            if (node := self.source.enter(path)) is None:
                 raise EntryNotFound(path)
             # The file stays open for those who look into it.
             self.nodes.pin(path)
             return self.nodes.put(self._open(node)).sibling(place.local)
-
-    def present_mode(self, path: str) -> int | None:
-        """As `SourceNodes.present_mode`. Blocks."""
-        return self._source.present_mode(path)
-
-    def children(self, group: Place) -> list[str]:
-        """Names of the groups and arrays in a group, sorted. Blocks."""
-        return self._listings.names(group.node.node.path)
-
-    def just_listed(self, group: Place) -> list[str] | None:
-        """The same as a listing found it a moment ago; None if there was none."""
-        return self._listings.recent(group.node.node.path)
-
-    def listed_inode(self, group: Place, name: str) -> int:
-        """For a name in a group that is not opened. Does not block."""
-        return self.nodes.listed(_child_path(group, name))
 
     def find(self, inode: int) -> Place | None:
         """The place of an inode, if its node is in memory. Does not block.
@@ -226,11 +210,11 @@ class Tree:
         """
         self._hierarchy.forget()
         self.documents.forget()
-        self._listings.forget()
+        self.listings.forget()
         failed: list[ZarrfsError] = []
         if self._root:
             try:
-                self._source.root()
+                self.source.root()
             except NodeNotFound:
                 pass  # the log says so below
             except ZarrfsError as error:
@@ -258,7 +242,7 @@ class Tree:
                 except EncodingChanged as error:
                     # These changes wait for the journal, and readers get the array as it is now.
                     log.warning("not stored: %s", error)
-        node = self._source.read(path)
+        node = self.source.read(path)
         if node is None or (node.metadata is None and path == self._root):
             log.warning(
                 "%s was deleted from the source; the mount shows what it has in memory", f"/{path}"
@@ -291,12 +275,12 @@ class Tree:
         """
         path = place.node.node.path
         place.node.looked = time.monotonic()
-        node = self._source.read(path)
+        node = self.source.read(path)
         if node is None:
             raise EntryNotFound(path)
         if same_metadata(place.node.node, node):
             return False
-        self._listings.forget()
+        self.listings.forget()
         self._reload(path)
         return True
 
@@ -366,12 +350,15 @@ class Tree:
                 return None
 
         return find_members(
-            wanted, lambda below: self.children(places[below]), find, lambda node: node.is_group
+            wanted,
+            lambda below: self.listings.names(places[below].node.node.path),
+            find,
+            lambda node: node.is_group,
         )
 
     def _group_attributes(self, path: str) -> Mapping[str, Any]:
         """The attributes of a group above a node that is in memory. Does not block."""
-        if (above := self._source.attributes_above.get(path)) is not None:
+        if (above := self.source.attributes_above.get(path)) is not None:
             return above
         group = self.nodes.peek(path)
         metadata = None if group is None else group.node.metadata
