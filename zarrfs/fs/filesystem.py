@@ -230,8 +230,7 @@ class FileSystem:
     async def _measure(self, places: Sequence[Place]) -> list[Attributes]:
         """The attributes of all places, with one hop at most."""
         sizes = [
-            len(self._status.content(place.local)) if place.local in STATUS_FILES else 0
-            for place in places
+            self._status.size(place.local) if place.local in STATUS_FILES else 0 for place in places
         ]
 
         def measure() -> list[Attributes]:

@@ -119,6 +119,12 @@ class TestStat:
         assert not m.open("a/array.bin").opened.direct
         assert not m.open("a/chunks/0/0").opened.direct
 
+    def test_a_status_file_is_never_shorter_than_its_size_was(self, mount, sharded):
+        m = mount(sharded, memory=1 << 40)
+        size = m.stat(".zarrfs/stats.json").size
+        m.loop.run(m.fs.set_memory, 32 << 20)  # some digits fewer
+        assert len(m.read(".zarrfs/stats.json")) >= size
+
     def test_inodes_are_the_same_in_every_mount(self, mount, sharded):
         paths = ["", "a", "a/array.bin", "a/array.npy", "a/zarr.json", "a/chunks/4/1", "a/shards/1",
                  ".zarrfs", ".zarrfs/stats.json"]  # fmt: skip
