@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
 from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
-from zarrfs.store.base import get_one_by_one, get_step_by_step, put_one_by_one
+from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 
 
@@ -28,15 +28,13 @@ class HookedStore:
         self._ask(key)
         return self._inner.get(key, limit=limit)
 
-    def get_many(self, keys, *, limit):
-        return get_one_by_one(self, keys, limit)
+    get_many = Store.get_many
 
     def get_ranges(self, key, ranges):
         self._ask(key)
         return self._inner.get_ranges(key, ranges)
 
-    def get_in_steps(self, wanted):
-        return get_step_by_step(self, wanted)
+    get_in_steps = Store.get_in_steps
 
     def _ask(self, key: str) -> None:
         if self.silent and key.startswith("c/"):
@@ -51,8 +49,7 @@ class HookedStore:
         self.before(key)
         return self._inner.put(key, parts, expected=expected)
 
-    def put_many(self, puts):
-        return put_one_by_one(self, puts)
+    put_many = Store.put_many
 
 
 def full(key: str) -> None:

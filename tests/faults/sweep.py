@@ -39,7 +39,7 @@ from tests.fs.loop import Loop
 from tests.fs.writable import Writable, WritableFile
 from zarrfs.array.making.resize import Resize
 from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
-from zarrfs.store.base import get_step_by_step
+from zarrfs.store.base import Store
 from zarrfs.store.local.local import LocalStore
 
 FILL = 9
@@ -121,8 +121,7 @@ class SweptStore:
         self._operations = operations
         self.full = False
 
-    def get_in_steps(self, wanted):
-        return get_step_by_step(self, wanted)
+    get_in_steps = Store.get_in_steps
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)

@@ -6,25 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from zarrfs.errors import StoreError, StoreTooLarge
+from zarrfs.errors import StoreTooLarge
 from zarrfs.store.base import (
     Blob,
     ByteRange,
     ObjectInfo,
-    Steps,
+    Store,
     StoreTraits,
-    get_one_by_one,
-    get_step_by_step,
 )
 from zarrfs.store.ranges import check_key, resolve
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """Every `put` makes a new generation, even of equal bytes."""
 
     url = "memory://"
-    local_path = None
-    trouble = None
+    traits = StoreTraits(near=True)
 
     def __init__(self, objects: Mapping[str, bytes] | None = None, *, cheap: bool = True) -> None:
         self.traits = StoreTraits(near=cheap)
@@ -33,9 +30,6 @@ class MemoryStore:
         self._numbers = count(1)
         for key, data in (objects or {}).items():
             self.put(key, data)
-
-    def give_up(self) -> None:
-        pass
 
     @classmethod
     def of_directory(cls, root: Path, *, cheap: bool = True) -> MemoryStore:
@@ -57,9 +51,6 @@ class MemoryStore:
             raise StoreTooLarge(key, f"has {info.size} bytes, more than the {limit} allowed")
         return Blob(self.objects[key], info)
 
-    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        return get_one_by_one(self, keys, limit)
-
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         if (info := self.info(key)) is None:
             return None
@@ -67,9 +58,6 @@ class MemoryStore:
         data = memoryview(self.objects[key])
         spans = [resolve(wanted, info.size) for wanted in ranges]
         return [Blob(data[span.start : span.stop], info) for span in spans]
-
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         check_key(key)
@@ -82,9 +70,6 @@ class MemoryStore:
         start = f"{prefix}/" if prefix else ""
         below = (key.removeprefix(start) for key in self.objects if key.startswith(start))
         yield from sorted({name.partition("/")[0] + "/" * ("/" in name) for name in below})
-
-    def free_space(self) -> tuple[int, int] | None:
-        return None
 
     def close(self) -> None:
         pass

@@ -19,12 +19,8 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
-    Put,
-    Steps,
+    Store,
     StoreTraits,
-    get_one_by_one,
-    get_step_by_step,
-    put_one_by_one,
 )
 from zarrfs.store.ranges import check_key, resolve
 
@@ -39,7 +35,7 @@ class Request:
     key: str
 
 
-class WriteStore:
+class WriteStore(Store):
     """Compares and replaces in one step. Every `put` makes a new generation.
 
     before : called with each request before it is carried out, without any lock held; may
@@ -48,8 +44,7 @@ class WriteStore:
     """
 
     url = "memory://"
-    local_path = None
-    trouble = None
+    traits = StoreTraits(near=True)
     read_only = None
     conditional = Conditional.ALWAYS
 
@@ -64,9 +59,6 @@ class WriteStore:
         self._lock = threading.Lock()
         for key, data in (objects or {}).items():
             self.replace(key, data)
-
-    def give_up(self) -> None:
-        pass
 
     @classmethod
     def of_directory(cls, root: Path, *, cheap: bool = True) -> WriteStore:
@@ -102,9 +94,6 @@ class WriteStore:
         self.after(Request("get", key))
         return blob
 
-    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        return get_one_by_one(self, keys, limit)
-
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         self._asked("ranges", key)
         with self._lock:
@@ -115,9 +104,6 @@ class WriteStore:
         spans = [resolve(wanted, info.size) for wanted in ranges]
         self.after(Request("ranges", key))
         return [Blob(data[span.start : span.stop], info) for span in spans]
-
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        return get_step_by_step(self, wanted)
 
     def info(self, key: str) -> ObjectInfo | None:
         self._asked("info", key)
@@ -142,9 +128,6 @@ class WriteStore:
         self.after(Request("put", key))
         return info
 
-    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        return put_one_by_one(self, puts)
-
     def delete(self, key: str, *, expected: Expected) -> None:
         self._asked("delete", key)
         with self._lock:
@@ -153,12 +136,6 @@ class WriteStore:
             self._check(key, expected)
             del self.objects[key]
         self.after(Request("delete", key))
-
-    def remove_leftovers(self) -> list[str]:
-        return []
-
-    def free_space(self) -> tuple[int, int] | None:
-        return None
 
     def close(self) -> None:
         pass

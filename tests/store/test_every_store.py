@@ -7,7 +7,7 @@ import pytest
 
 from tests.waiting import wait_until
 from zarrfs.errors import StoreError, StoreListingUnsupported, StoreTooLarge
-from zarrfs.store.base import ByteRange, Steps, get_one_by_one
+from zarrfs.store.base import ByteRange, Steps, Store
 
 DATA = bytes(range(256)) * 20
 
@@ -195,7 +195,7 @@ def test_many_objects_come_in_order_each_with_what_get_tells_of_it(harness):
     found = list(harness.store.get_many(wanted, limit=100))
     assert len(found) == len(wanted)
     for key, blob in zip(wanted, found, strict=True):
-        (alone,) = get_one_by_one(harness.store, [key], 100)
+        (alone,) = Store.get_many(harness.store, [key], limit=100)
         assert type(blob) is type(alone)
         if isinstance(alone, StoreError):
             assert (blob.key, blob.reason) == (alone.key, alone.reason)

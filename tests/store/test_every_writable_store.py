@@ -255,7 +255,7 @@ def test_nothing_stays_open_and_nothing_is_left(writable, open_fds: Callable[[],
     for _ in range(8):
         use()
     assert open_fds() <= before + 4  # pooled connections may come and go
-    assert store.remove_leftovers() == []
+    assert store.leftovers(remove=True) == []
 
 
 def test_close(writable):
@@ -285,4 +285,4 @@ def test_a_store_that_cannot_be_written_to_says_why(harness):
             write()
         assert reason in str(caught.value)
     assert read(store, "x") == DATA
-    assert store.remove_leftovers() == []
+    assert store.leftovers(remove=True) == []

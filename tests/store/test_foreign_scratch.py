@@ -25,7 +25,7 @@ from zarrfs.errors import StoreError
 from zarrfs.store.base import ANY
 from zarrfs.store.local.local import LocalStore
 store = LocalStore(sys.argv[1])
-print(store.leftovers(), store.remove_leftovers())
+print(store.leftovers(remove=False), store.leftovers(remove=True))
 try:
     store.put("x", [b"new"], expected=ANY)
 except StoreError as error:
@@ -101,7 +101,7 @@ def test_a_file_that_is_replaced_by_a_fifo_while_it_is_looked_at(root, monkeypat
     monkeypatch.setattr(os, "open", swap)
     store = LocalStore(root)
     # Does not wait for the other end of the FIFO.
-    assert store.leftovers() == []
+    assert store.leftovers(remove=False) == []
     store.close()
 
 
@@ -113,7 +113,7 @@ def test_a_note_that_leads_out_of_the_store(root):
         (root / SCRATCH / f"{TOKEN}.{number}.beside").write_text(path)
     store = LocalStore(root)
     with contextlib.suppress(StoreError):
-        store.remove_leftovers()
+        store.leftovers(remove=True)
     store.close()
     assert outside.exists()
 

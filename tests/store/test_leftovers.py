@@ -91,12 +91,12 @@ def test_a_writer_killed_at_any_step_leaves_old_or_new(root, start, name, count,
     assert (root / "dir" / "x").read_bytes() == (b"new" * 1000 if renamed else b"old")
     store = LocalStore(root)
     assert sorted(store.list_dir("")) == ["dir/", "warm"]
-    removed = store.remove_leftovers()
+    removed = store.leftovers(remove=True)
     assert all(path.startswith(SCRATCH + "/") for path in removed)
     assert len(removed) == (0 if renamed or (name, when) == ("open", "before") else 1)
     assert files(root) == {"dir/x", "warm"}
     assert not (root / SCRATCH).exists()
-    assert store.remove_leftovers() == []
+    assert store.leftovers(remove=True) == []
     store.close()
 
 
@@ -132,7 +132,7 @@ def test_a_writer_killed_while_it_stores_several_leaves_each_old_or_new(
         old = b"old" if key == "dir/x" else None
         blob = store.get(key, limit=10_000)
         assert (blob and bytes(blob.data)) == (b"new" * 1000 if place < new else old)
-    assert len(store.remove_leftovers()) <= len(TOGETHER) - new
+    assert len(store.leftovers(remove=True)) <= len(TOGETHER) - new
     assert files(root) == {"dir/x", "warm", *TOGETHER[:new]}
     assert not (root / SCRATCH).exists()
     store.close()
@@ -144,9 +144,9 @@ def test_what_a_live_writer_is_writing_stays(root, monkeypatch):
 
     def look(fd: int) -> None:
         fsync(fd)
-        during.append(other.remove_leftovers())
+        during.append(other.leftovers(remove=True))
         code = "import sys; from zarrfs.store.local.local import LocalStore;"
-        code += "print(LocalStore(sys.argv[1]).remove_leftovers())"
+        code += "print(LocalStore(sys.argv[1]).leftovers(remove=True))"
         done = subprocess.run(
             [sys.executable, "-c", code, root], capture_output=True, timeout=50, check=True
         )
@@ -167,7 +167,7 @@ def test_a_live_writer_survives_a_start_while_another_one_cleans(root):
     def clean() -> None:
         store = LocalStore(root)
         while not stop.is_set():
-            store.remove_leftovers()
+            store.leftovers(remove=True)
         store.close()
 
     thread = threading.Thread(target=clean)
@@ -211,7 +211,7 @@ def test_a_writer_that_was_taken_for_dead_when_it_registered_registers_again(
 
     def look(fd: int) -> None:
         fsync(fd)
-        found.append(other.remove_leftovers())
+        found.append(other.leftovers(remove=True))
 
     monkeypatch.setattr(scratch, "try_lock", clean)
     monkeypatch.setattr(os, "fsync", look)
@@ -344,7 +344,7 @@ def test_names_of_ours_are_not_keys(root):
     for key in (f"x{SCRATCH}", f"dir/x{SCRATCH}/x"):
         store.put(key, [b"x"], expected=ANY)
         assert store.get(key, limit=9).data == b"x"
-        assert store.remove_leftovers() == []
+        assert store.leftovers(remove=True) == []
     store.close()
     assert (root / f"x{SCRATCH}").exists()
 
@@ -356,7 +356,7 @@ def test_what_is_not_ours_is_not_removed(root):
     (root / SCRATCH / "0123456789abcdef.1").touch()
     (root / SCRATCH / "0123456789abcdef.2.beside").write_bytes(b"dir/x")
     store = LocalStore(root)
-    assert store.remove_leftovers() == [f"{SCRATCH}/0123456789abcdef.1"]
+    assert store.leftovers(remove=True) == [f"{SCRATCH}/0123456789abcdef.1"]
     assert (root / "dir" / "x").exists()
     assert len(os.listdir(root / SCRATCH)) == 4
     store.put("x", [b"1"], expected=ANY)
@@ -414,6 +414,6 @@ def test_leftovers_on_another_file_system(split, start, name, count):
     assert (split / "dir" / "x").read_bytes() == b"old"
     store = LocalStore(split)
     assert list(store.list_dir("dir")) == ["x"]
-    store.remove_leftovers()
+    store.leftovers(remove=True)
     assert files(split) == {"dir/x", "warm"}
     store.close()

@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from zarrfs.errors import StoreError
-from zarrfs.store.base import may_exist
 from zarrfs.store.local.local import LocalStore
 
 KEYS = [f"a/c/{n}" for n in range(40)] + [f"a/d/{n}/0" for n in range(40)] + ["5", "a/f/0"]
@@ -51,26 +50,26 @@ def _may_have(store: LocalStore, key: str) -> bool:
 def test_what_is_there_or_is_an_error_and_nothing_else(store):
     expected = [key for key in KEYS if _may_have(store, key)]
     assert expected == ["a/c/3", "a/c/4", "a/c/5", "a/c/6", "a/c/7", "a/d/7/0", "a/d/8/0", "5"]
-    assert may_exist(store, KEYS) == expected
+    assert store.may_exist(KEYS) == expected
 
 
 def test_a_directory_that_changes_is_not_relied_on(store, root):
     """While names in it are replaced, a listing may lack some of them."""
     (root / "a/c/1").write_bytes(b"x")
-    assert may_exist(store, KEYS) == KEYS
+    assert store.may_exist(KEYS) == KEYS
 
 
 def test_a_full_directory_is_not_listed_to_its_end(store, root):
     for number in range(500):
         (root / f"a/c/more{number}").write_bytes(b"")
     let_rest(root)
-    assert may_exist(store, KEYS) == KEYS
+    assert store.may_exist(KEYS) == KEYS
 
 
 @pytest.mark.parametrize("keys", [[f"{n}" for n in range(9)], KEYS], ids=["in it", "below it"])
 def test_a_deleted_root_is_no_empty_one(store, root, keys):
     shutil.rmtree(root)
-    assert may_exist(store, keys) == keys
+    assert store.may_exist(keys) == keys
 
 
 def test_directories_are_not_entered_one_by_one_below_one_that_is_missing(store, monkeypatch):
@@ -83,5 +82,5 @@ def test_directories_are_not_entered_one_by_one_below_one_that_is_missing(store,
 
     monkeypatch.setattr(store._root, "open", counted)
     keys = [f"a/b/{n}/{m}/0" for n in range(50) for m in range(50)]
-    assert may_exist(store, keys) == []
+    assert store.may_exist(keys) == []
     assert opened == ["a", "a/b"]

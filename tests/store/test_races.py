@@ -132,8 +132,8 @@ def test_a_scratch_directory_swapped_while_it_is_used(root):
             except StoreError:
                 pass
             try:
-                store.leftovers()
-                store.remove_leftovers()
+                store.leftovers(remove=False)
+                store.leftovers(remove=True)
             except StoreError:
                 pass
             other.close()

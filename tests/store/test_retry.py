@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -21,10 +21,8 @@ from zarrfs.store.base import (
     ByteRange,
     Conditional,
     ObjectInfo,
-    Put,
+    Store,
     StoreTraits,
-    get_one_by_one,
-    put_one_by_one,
 )
 from zarrfs.store.workers import progress_reporter
 from zarrfs.store.wrappers.retry import RetryConfig, RetryStore
@@ -40,7 +38,7 @@ INFO = ObjectInfo(3, None, ("generation",))
 
 
 @dataclass
-class ScriptedStore:
+class ScriptedStore(Store):
     """Does what ``script`` says, call by call, and afterwards succeeds."""
 
     traits = StoreTraits(near=False)
@@ -48,7 +46,6 @@ class ScriptedStore:
     script: list[Callable[[], object]] = field(default_factory=list)
     names: int = 3
     url: str = "scripted://"
-    local_path: str | None = None
     calls: int = 0
     listed: int = 0
     closed: bool = False
@@ -64,9 +61,6 @@ class ScriptedStore:
     def get(self, key: str, *, limit: int) -> Blob | None:
         self._step()
         return Blob(b"abc", INFO)
-
-    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        return get_one_by_one(self, keys, limit)
 
     def get_ranges(self, key: str, ranges: list[ByteRange]) -> list[Blob] | None:
         self._step()
@@ -87,18 +81,12 @@ class ScriptedStore:
         self.written.append(("put", key, b"".join(parts), expected))
         return INFO
 
-    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        return put_one_by_one(self, puts)
-
     def delete(self, key: str, *, expected: object) -> None:
         self._step()
         self.written.append(("delete", key, expected))
 
-    def remove_leftovers(self) -> list[str]:
+    def leftovers(self, *, remove: bool) -> list[str]:
         return ["left over"]
-
-    def free_space(self) -> tuple[int, int] | None:
-        return None
 
     def close(self) -> None:
         self.closed = True
@@ -269,7 +257,7 @@ def test_writing_is_passed_on():
         ("put", "x", b"abc", None),
         ("delete", "x", INFO.generation),
     ]
-    assert store.remove_leftovers() == ["left over"]
+    assert store.leftovers(remove=True) == ["left over"]
     store.close()
 
 

@@ -15,7 +15,7 @@ from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_parts import chunk_parts
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import ObjectInfo, Store, may_exist
+from zarrfs.store.base import ObjectInfo, Store
 
 
 class ArrayConfig(NamedTuple):
@@ -170,7 +170,7 @@ class Array:
         if not self.config.fill_missing:
             return None
         by_key = {self.key(index): index for index in stored}
-        there = [by_key[key] for key in may_exist(self.store, list(by_key))]
+        there = [by_key[key] for key in self.store.may_exist(list(by_key))]
         return None if len(there) < len(by_key) and self._stored.deleted() else there
 
     def forget(self, stored: Iterable[Index]) -> None:

@@ -298,5 +298,5 @@ class Caches:
         self.cache.clear()
 
     def _remove_leftovers(self) -> None:
-        for leftover in self._store.remove_leftovers():
+        for leftover in self._store.leftovers(remove=True):
             log.info("removed what a killed writer left behind: %s", leftover)

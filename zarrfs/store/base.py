@@ -12,9 +12,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError, StoreTimeout
+
+_T = TypeVar("_T")
+_Item = TypeVar("_Item")
 
 # Times that an object is read in two steps before it counts as one that keeps changing.
 _TRIES = 4
@@ -176,7 +179,7 @@ class Store(Protocol):
         fetches as many at once as make it faster. So all of them may be in memory together: ask
         only for as many as there is room for.
         """
-        return get_one_by_one(self, keys, limit)
+        return one_by_one(keys, lambda key: self.get(key, limit=limit))
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         """Several parts of one object, all of the same generation, in the order of ``ranges``.
@@ -191,11 +194,25 @@ class Store(Protocol):
 
         The store may read ahead, as for `get_many`. Errors are returned.
         """
-        return get_step_by_step(self, wanted)
+        return one_by_one(wanted, lambda steps: _step_by_step(self, steps))
 
     def info(self, key: str) -> ObjectInfo | None:
         """Size and generation, without the bytes; None if there is no such object."""
         ...
+
+    def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
+        """Those of the keys, in order, that are not certain to name no object.
+
+        All of them, unless the store knows that by few requests.
+        """
+        return keys
+
+    def real_key(self, key: str) -> str:
+        """The one name of a directory that has several, because links lead to it.
+
+        Its absolute path if it lies outside the store.
+        """
+        return key
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         """The names directly below ``prefix``; a name that has children ends in ``/``.
@@ -242,9 +259,10 @@ class Store(Protocol):
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         """For each put, in order, the result of `put` or the error that it raises.
 
-        The store may wait for all of them together until they are durable.
+        The store may wait for all of them together until they are durable. Otherwise, as many puts
+        are in flight at once as its traits say.
         """
-        return put_one_by_one(self, puts)
+        return _put_all(self, puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         """Remove the object; durable once it returns. A missing object is no error.
@@ -253,14 +271,10 @@ class Store(Protocol):
         """
         ...
 
-    def leftovers(self) -> list[str]:
-        """The paths that `remove_leftovers` would remove now."""
-        return []
+    def leftovers(self, *, remove: bool) -> list[str]:
+        """Find or remove the files that killed writers left behind, never those of a running one.
 
-    def remove_leftovers(self) -> list[str]:
-        """Remove the files that killed writers left behind, never those of a running writer.
-
-        Returns the removed paths, relative to the root. Cheap if there are none. Needed only to
+        Returns their paths, relative to the root. Cheap if there are none. They are removed only to
         free space: leftovers disturb no reader and no writer.
         """
         return []
@@ -281,41 +295,11 @@ class Store(Protocol):
         ...
 
 
-@runtime_checkable
-class KnowsNames(Protocol):
-    """A store that may know by few requests which of many objects do not exist."""
-
-    def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
-        """Those of the keys, in order, that are not certain to name no object."""
-        ...
-
-
-def may_exist(store: Store, keys: Sequence[str]) -> Sequence[str]:
-    """`KnowsNames.may_exist` of any store; all keys if it does not know."""
-    return store.may_exist(keys) if isinstance(store, KnowsNames) else keys
-
-
-@runtime_checkable
-class KnowsLinks(Protocol):
-    """A store whose directories may have several names, because links lead to them."""
-
-    def real_key(self, key: str) -> str:
-        """The one name of a directory; its absolute path if it lies outside the store."""
-        ...
-
-
-def real_key(store: Store, key: str) -> str:
-    """`KnowsLinks.real_key` of any store; ``key`` itself if it has no links."""
-    return store.real_key(key) if isinstance(store, KnowsLinks) else key
-
-
-def get_step_by_step(
-    store: Store, wanted: Sequence[Steps]
-) -> Iterator[list[Blob] | StoreError | None]:
-    """`Store.get_in_steps` for a store that has no faster way than two requests an object."""
-    for steps in wanted:
+def one_by_one(items: Sequence[_Item], ask: Callable[[_Item], _T]) -> Iterator[_T | StoreError]:
+    """For each item, in order, what ``ask`` returns or the error that it raises."""
+    for item in items:
         try:
-            yield _step_by_step(store, steps)
+            yield ask(item)
         except StoreError as error:
             yield error
 
@@ -333,40 +317,7 @@ def _step_by_step(store: Store, steps: Steps) -> list[Blob] | None:
     raise StoreConflict(steps.key, "keeps changing while it is read")
 
 
-def get_one_by_one(
-    store: Store, keys: Sequence[str], limit: int
-) -> Iterator[Blob | StoreError | None]:
-    """`Store.get_many` for a store that fetches nothing ahead."""
-    for key in keys:
-        try:
-            yield store.get(key, limit=limit)
-        except StoreError as error:
-            yield error
-
-
-def put_one_by_one(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-    """`Store.put_many` for a store that waits for each object by itself."""
-    results: list[ObjectInfo | StoreError] = []
-    for key, parts, expected in puts:
-        try:
-            results.append(store.put(key, parts, expected=expected))
-        except StoreTimeout as error:
-            # Each further put would wait as long for a store that does not answer.
-            left = [StoreTimeout(put.key, error.reason) for put in puts[len(results) + 1 :]]
-            return [*results, error.without_frames(), *left]
-        except StoreError as error:
-            # Without its frames, which would keep all data that are to be stored.
-            results.append(error.without_frames())
-    return results
-
-
-def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[ObjectInfo | StoreError]:
-    """`Store.put_many` for a store whose every put is a round trip.
-
-    most : puts in flight at once.
-    """
-    if len(puts) <= 1 or most <= 1:
-        return put_one_by_one(store, puts)
+def _put_all(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
     silent: list[StoreTimeout] = []
 
     def put(one: Put) -> ObjectInfo | StoreError:
@@ -375,12 +326,14 @@ def put_side_by_side(store: Store, puts: Sequence[Put], most: int) -> list[Objec
             return StoreTimeout(one.key, silent[0].reason)
         try:
             return store.put(one.key, one.parts, expected=one.expected)
-        except StoreTimeout as error:
-            silent.append(error)
-            return error.without_frames()
         except StoreError as error:
+            if isinstance(error, StoreTimeout):
+                silent.append(error)
             # Without its frames, which would keep all data that are to be stored.
             return error.without_frames()
 
-    with ThreadPoolExecutor(min(most, len(puts)), "puts") as pool:
+    most = min(store.traits.in_flight, len(puts))
+    if most <= 1:
+        return list(map(put, puts))
+    with ThreadPoolExecutor(most, "puts") as pool:
         return list(pool.map(put, puts))

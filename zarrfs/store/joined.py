@@ -17,10 +17,6 @@ from zarrfs.store.base import (
     Steps,
     Store,
     StoreTraits,
-    get_one_by_one,
-    get_step_by_step,
-    put_one_by_one,
-    real_key,
 )
 from zarrfs.store.wrappers.assumed import AssumedStore
 from zarrfs.store.wrappers.wrapper import OneRead
@@ -89,23 +85,22 @@ class JoinedStores(OneRead):
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         found = self._store_of_all(keys)
         if found is None:
-            return get_one_by_one(self, keys, limit)
+            return super().get_many(keys, limit=limit)
         name, store = found
         return self._each(name, store.get_many([_inside(key) for key in keys], limit=limit))
 
     def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
         found = self._store_of_all([steps.key for steps in wanted])
         if found is None:
-            return get_step_by_step(self, wanted)
+            return super().get_in_steps(wanted)
         name, store = found
         inside = [steps._replace(key=_inside(steps.key)) for steps in wanted]
         return self._each(name, store.get_in_steps(inside))
 
     def real_key(self, key: str) -> str:
-        """See `KnowsLinks`."""
         name, _, inside = key.partition("/")
         store = self._stores.get(name)
-        real = inside if store is None else real_key(store, inside)
+        real = inside if store is None else store.real_key(inside)
         return real if os.path.isabs(real) else f"{name}/{real}".rstrip("/")
 
     def list_dir(self, prefix: str) -> Iterator[str]:
@@ -135,7 +130,7 @@ class JoinedStores(OneRead):
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         found = self._store_of_all([put.key for put in puts])
         if found is None:
-            return put_one_by_one(self, puts)
+            return super().put_many(puts)
         name, store = found
         inside = [put._replace(key=_inside(put.key)) for put in puts]
         return list(self._each(name, iter(store.put_many(inside))))
@@ -143,14 +138,11 @@ class JoinedStores(OneRead):
     def delete(self, key: str, *, expected: Expected) -> None:
         self._read(key, lambda store, inside: store.delete(inside, expected=expected))
 
-    def leftovers(self) -> list[str]:
-        return [f"{n}/{path}" for n, store in self._stores.items() for path in store.leftovers()]
-
-    def remove_leftovers(self) -> list[str]:
+    def leftovers(self, *, remove: bool) -> list[str]:
         return [
             f"{name}/{path}"
             for name, store in self._stores.items()
-            for path in store.remove_leftovers()
+            for path in store.leftovers(remove=remove)
         ]
 
     def free_space(self) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
-from zarrfs.store.base import Blob, ByteRange, Store, get_one_by_one, may_exist
+from zarrfs.store.base import Blob, ByteRange, Store
 from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
 from zarrfs.store.local.beneath import others_may_read
 from zarrfs.store.local.local import LocalStore
@@ -127,12 +127,12 @@ class PlainDirectory(StoreWrapper):
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         if keys and self._store_of(keys[0]) is None and not self._may_be_inside(keys):
             return self._inner.get_many(keys, limit=limit)
-        return get_one_by_one(self, keys, limit)
+        return super().get_many(keys, limit=limit)
 
     def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
-        """See `KnowsNames`; known of directories only."""
+        """See `Store.may_exist`; known of directories only."""
         if keys and self._store_of(keys[0]) is None and not self._may_be_inside(keys):
-            return may_exist(self._inner, keys)
+            return self._inner.may_exist(keys)
         return keys
 
     def list_dir(self, prefix: str) -> Iterator[str]:

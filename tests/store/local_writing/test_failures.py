@@ -138,7 +138,7 @@ def test_two_users_write_to_one_store(public):
     def check() -> None:
         theirs = LocalStore(public)
         theirs.put("theirs", [NEW], expected=None)
-        assert theirs.remove_leftovers() == []
+        assert theirs.leftovers(remove=True) == []
         theirs.put("theirs", [NEW], expected=ANY)
 
     as_nobody(check)

@@ -115,7 +115,7 @@ def test_a_file_system_without_locks(store, root, monkeypatch):
     with pytest.raises(StoreConflict):
         store.put("dir/x", [NEW], expected=None)
     store.delete("dir/x", expected=info.generation)
-    assert store.remove_leftovers() == []
+    assert store.leftovers(remove=True) == []
 
 
 def test_a_store_deleted_and_made_anew_is_written_to(store, root):

@@ -25,7 +25,7 @@ from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.store.base import Store, real_key
+from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
@@ -176,7 +176,7 @@ class NodeOpener:
         An array has one name for writing, or the caches of one would undo what came through
         the other.
         """
-        if not self._config.writable or (real := real_key(self._store, path)) == path:
+        if not self._config.writable or (real := self._store.real_key(path)) == path:
             return None
         first = self._linked.setdefault(real, path) if os.path.isabs(real) else real
         return None if first == path else f"/{first}"

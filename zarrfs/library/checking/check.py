@@ -143,9 +143,7 @@ class _Check:
 
     def _check_leftovers(self) -> None:
         try:
-            names = self._store.leftovers()
-            if self._config.repair:
-                self._store.remove_leftovers()
+            names = self._store.leftovers(remove=self._config.repair)
         except StoreError as error:
             self._report(Finding("access", error.key, error.reason))
             return

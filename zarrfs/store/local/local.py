@@ -31,7 +31,6 @@ from zarrfs.store.base import (
     Steps,
     Store,
     StoreTraits,
-    get_one_by_one,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
 from zarrfs.store.local.files_ahead import read_ahead
@@ -114,14 +113,14 @@ class LocalStore(Store):
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         if len(keys) <= 1:
-            yield from get_one_by_one(self, keys, limit)
+            yield from super().get_many(keys, limit=limit)
             return
         yield from read_ahead(
             self._root,
             self._openers,
             keys,
             limit,
-            otherwise=lambda key: next(get_one_by_one(self, [key], limit)),
+            otherwise=lambda key: next(super(LocalStore, self).get_many([key], limit=limit)),
         )
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
@@ -153,11 +152,9 @@ class LocalStore(Store):
         return self._read(steps.key, parts)
 
     def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
-        """See `KnowsNames`."""
         return may_exist(self._root, keys)
 
     def real_key(self, key: str) -> str:
-        """See `KnowsLinks`."""
         root = os.path.realpath(self._root.path)
         real = os.path.realpath(os.path.join(root, key))
         inside = os.path.commonpath((root, real)) == root
@@ -247,11 +244,8 @@ class LocalStore(Store):
     def delete(self, key: str, *, expected: Expected) -> None:
         self._writer.delete(key, expected)
 
-    def leftovers(self) -> list[str]:
-        return self._writer.leftovers(remove=False)
-
-    def remove_leftovers(self) -> list[str]:
-        return self._writer.leftovers(remove=True)
+    def leftovers(self, *, remove: bool) -> list[str]:
+        return self._writer.leftovers(remove=remove)
 
     def free_space(self) -> tuple[int, int] | None:
         try:

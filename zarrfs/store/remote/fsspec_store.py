@@ -31,11 +31,8 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
-    Put,
     Store,
     StoreTraits,
-    get_one_by_one,
-    put_side_by_side,
 )
 from zarrfs.store.ranges import check_key
 from zarrfs.store.redact import Redactor, shown_url
@@ -133,7 +130,7 @@ class FsspecStore(Store):
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         reader = self._reader
         if not isinstance(reader, RangedReader) or len(keys) <= 1:
-            yield from get_one_by_one(self, keys, limit)
+            yield from super().get_many(keys, limit=limit)
             return
         paths: list[str | StoreError] = []
         for key in keys:
@@ -150,7 +147,7 @@ class FsspecStore(Store):
             if isinstance(blob, Blob):
                 yield blob
             elif isinstance(blob, ObjectChanged):
-                yield from get_one_by_one(self, [key], limit)
+                yield from super().get_many([key], limit=limit)
             else:
                 yield self._failed(key, path, blob)
 
@@ -217,9 +214,6 @@ class FsspecStore(Store):
         if info is None:
             raise StoreError(key, "has no place to be stored at")
         return info
-
-    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        return put_side_by_side(self, puts, self._config.concurrency)
 
     def delete(self, key: str, *, expected: Expected) -> None:
         path, writer = self._writable(key)

@@ -14,8 +14,6 @@ from zarrfs.store.base import (
     ObjectInfo,
     Put,
     Store,
-    get_one_by_one,
-    put_one_by_one,
 )
 from zarrfs.store.ranges import resolve
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -42,7 +40,7 @@ class AssumedStore(StoreWrapper):
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         if any(key in self._objects for key in keys):
-            return get_one_by_one(self, keys, limit)
+            return super().get_many(keys, limit=limit)
         return self._inner.get_many(keys, limit=limit)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
@@ -75,7 +73,7 @@ class AssumedStore(StoreWrapper):
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         if any(put.key in self._objects for put in puts):
-            return put_one_by_one(self, puts)
+            return super().put_many(puts)
         return self._inner.put_many(puts)
 
     def delete(self, key: str, *, expected: Expected) -> None:

@@ -134,11 +134,8 @@ class OverlayStore(StoreWrapper):
         if mine is not None:
             self._naming(key, lambda: self._upper.delete(_CHANGED + key, expected=expected))
 
-    def leftovers(self) -> list[str]:
-        return self._upper.leftovers()
-
-    def remove_leftovers(self) -> list[str]:
-        return self._upper.remove_leftovers()
+    def leftovers(self, *, remove: bool) -> list[str]:
+        return self._upper.leftovers(remove=remove)
 
     def free_space(self) -> tuple[int, int] | None:
         return self._upper.free_space()

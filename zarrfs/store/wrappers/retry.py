@@ -17,9 +17,7 @@ from zarrfs.store.base import (
     Data,
     Expected,
     ObjectInfo,
-    Put,
     Store,
-    put_side_by_side,
 )
 from zarrfs.store.object_locks import OrphanedWrites
 from zarrfs.store.workers import NoProgress, TooManyAbandoned, Workers, WorkersClosed
@@ -281,25 +279,12 @@ class RetryStore(StoreWrapper):
         with self._orphans.operation(key, put) as attempt:
             return self._retrier.call(key, attempt)
 
-    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        """See `Store.put_many`; all puts wait for the store at the same time."""
-        return put_side_by_side(self, puts, self._inner.traits.in_flight)
-
     def delete(self, key: str, *, expected: Expected) -> None:
         def delete() -> None:
             self._inner.delete(key, expected=expected)
 
         with self._orphans.operation(key, delete) as attempt:
             self._retrier.call(key, attempt)
-
-    def leftovers(self) -> list[str]:
-        return self._retrier.call("", self._inner.leftovers)
-
-    def remove_leftovers(self) -> list[str]:
-        return self._retrier.call("", self._inner.remove_leftovers)
-
-    def free_space(self) -> tuple[int, int] | None:
-        return self._retrier.call("", self._inner.free_space)
 
     def give_up(self) -> None:
         self._retrier.give_up()

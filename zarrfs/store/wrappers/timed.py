@@ -18,8 +18,6 @@ from zarrfs.store.base import (
     Put,
     Steps,
     Store,
-    may_exist,
-    put_one_by_one,
 )
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -146,8 +144,8 @@ class TimedStore(StoreWrapper):
             yield blob
 
     def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
-        """See `KnowsNames`. One request, however many directories it lists."""
-        return self._times.measure(keys[0], lambda: may_exist(self._inner, keys)) if keys else keys
+        """See `Store.may_exist`. One request, however many directories it lists."""
+        return self._times.measure(keys[0], lambda: self._inner.may_exist(keys)) if keys else keys
 
     def _timed(self, keys: Sequence[str], found: Iterator[T]) -> Iterator[T]:
         """The same items, each counted as one request for its key."""
@@ -188,7 +186,7 @@ class TimedStore(StoreWrapper):
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
         if len(puts) == 1:
-            return put_one_by_one(self, puts)
+            return super().put_many(puts)
         # The duration of each single request is unknown.
         begun = time.monotonic()
         results = self._inner.put_many(puts)

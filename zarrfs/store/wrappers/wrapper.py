@@ -14,7 +14,6 @@ from zarrfs.store.base import (
     ObjectInfo,
     Store,
     StoreTraits,
-    real_key,
 )
 
 _T = TypeVar("_T")
@@ -74,8 +73,7 @@ class StoreWrapper(OneRead):
         return ask(self._inner, key)
 
     def real_key(self, key: str) -> str:
-        """See `KnowsLinks`."""
-        return real_key(self._inner, key)
+        return self._inner.real_key(key)
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         return self._inner.list_dir(prefix)
@@ -89,11 +87,8 @@ class StoreWrapper(OneRead):
     def delete(self, key: str, *, expected: Expected) -> None:
         self._inner.delete(key, expected=expected)
 
-    def leftovers(self) -> list[str]:
-        return self._inner.leftovers()
-
-    def remove_leftovers(self) -> list[str]:
-        return self._inner.remove_leftovers()
+    def leftovers(self, *, remove: bool) -> list[str]:
+        return self._inner.leftovers(remove=remove)
 
     def free_space(self) -> tuple[int, int] | None:
         return self._inner.free_space()

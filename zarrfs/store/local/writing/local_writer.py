@@ -160,7 +160,7 @@ class LocalWriter:
             os.close(fd)
 
     def leftovers(self, *, remove: bool) -> list[str]:
-        """See `Store.leftovers` and `Store.remove_leftovers`."""
+        """See `Store.leftovers`."""
         return self._scratch.leftovers(remove=remove)
 
     def close(self) -> None:
