@@ -180,11 +180,12 @@ def write_view(
             while True:
                 for start in islice(starts, _AHEAD - len(pending)):
                     found: Future[Data | ChunkError] = Future()
-                    pending.append((start, found))
                     if (data := view.read_now(start, _PIECE)) is not None:
                         found.set_result(data)
                     else:
                         view.read(start, _PIECE, found.set_result)
+                    # Not before: an interruption would wait for a read that nobody began.
+                    pending.append((start, found))
                 if not pending:
                     break
                 start, found = pending[0]
