@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zarrfs.array.node_readers import join
 from zarrfs.errors import UsageError
@@ -15,7 +16,7 @@ from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.library.transfer.group_export import view_of, write_view
 from zarrfs.library.transfer.output_file import Output, output, part_of
-from zarrfs.library.transfer.tiles import Buffers, Tile, TileElements, TilePlan, fetch_tiles
+from zarrfs.library.transfer.tiles import Tile, TileElements, TilePlan, fetch_tiles
 from zarrfs.library.transfer.transfer import (
     Opened,
     TileTask,
@@ -157,7 +158,12 @@ def _write(
     big = made.layout is not None and made.layout.byteorder == "big"
     first_bits = 0 if big else item - 1
     whole = elements.window.shape
-    memory = Buffers(elements.dtype, max(largest, 1), _AHEAD)
+    # For a tile that is written and those that are read meanwhile.
+    ring = cycle([np.empty(max(largest, 1), elements.dtype) for _ in range(_AHEAD + 1)])
+
+    def memory(tile: Tile) -> NDArray[Any]:
+        return next(ring)[: tile.elements]
+
     for tile, values in fetch_tiles(elements, tiles, memory, _AHEAD, keep=keep):
         octets = values.view(np.uint8)
         if made.flipped:

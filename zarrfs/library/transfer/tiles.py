@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.read.cached_array import CachedArray
@@ -127,7 +126,9 @@ def _lengths(window: Window, units: list[int], most: int) -> list[int]:
     lengths = list(units)
     for axis in range(len(shape)):
         row = math.prod(units[: axis + 1]) * math.prod(shape[axis + 1 :])
-        row_chunks = math.prod(_chunks(window, i) for i in range(axis + 1, len(shape)))
+        row_chunks = math.prod(
+            window.count_along(i, 0, shape[i]) for i in range(axis + 1, len(shape))
+        )
         if row <= most and row_chunks <= _MOST_CHUNKS:
             rows = min(most // row, max(1, _MOST_CHUNKS // row_chunks))
             return [*units[:axis], min(rows * units[axis], shape[axis]), *shape[axis + 1 :]]
@@ -147,14 +148,6 @@ def _segments(axis: GridAxis, low: int, high: int, longest: int) -> Iterator[tup
             end = axis.origin(last) if axis.origin(last) > low else end
         yield low, end
         low = end
-
-
-def _chunks(window: Window, axis: int) -> int:
-    """How many chunks the window touches along an axis."""
-    grid_axis = window.grid.axes[axis]
-    low = window.origin[axis]
-    high = low + window.shape[axis]
-    return grid_axis.chunk_of(high - 1) - grid_axis.chunk_of(low) + 1
 
 
 class TileElements:
@@ -182,17 +175,6 @@ class TileElements:
         return Elements(self.array, Window(self._grid, origin, shape), self._config)
 
 
-class _Fetch(NamedTuple):
-    """One tile that is being read into ``memory``.
-
-    error : known when it has been read.
-    """
-
-    tile: Tile
-    memory: NDArray[Any]
-    error: Future[ChunkError | None]
-
-
 def fetch_tiles(
     elements: TileElements,
     plan: Iterable[Tile],
@@ -210,36 +192,22 @@ def fetch_tiles(
 
     Raises ChunkError. No memory is in use any more when this ends, however it does.
     """
-    pending: deque[_Fetch] = deque()
+    read = Elements.fill if keep else Elements.scan
+    tiles = iter(plan)
+    pending: deque[tuple[Tile, NDArray[Any], Future[ChunkError | None]]] = deque()
     try:
-        for tile in plan:
-            fetch = _Fetch(tile, memory(tile), Future())
-            read = elements.of(tile).fill if keep else elements.of(tile).scan
-            read(fetch.memory, 0, tile.elements, fetch.error.set_result)
-            pending.append(fetch)
-            if len(pending) > ahead:
-                yield _finished(pending)
-        while pending:
-            yield _finished(pending)
+        while True:
+            for tile in islice(tiles, ahead + 1 - len(pending)):
+                values, error = memory(tile), Future[ChunkError | None]()
+                read(elements.of(tile), values, 0, tile.elements, error.set_result)
+                pending.append((tile, values, error))
+            if not pending:
+                return
+            tile, values, error = pending[0]
+            if (failed := error.result()) is not None:
+                raise failed
+            pending.popleft()
+            yield tile, values
     finally:
-        for fetch in pending:
-            fetch.error.result()
-
-
-def _finished(pending: deque[_Fetch]) -> tuple[Tile, NDArray[Any]]:
-    error = pending[0].error.result()
-    fetch = pending.popleft()
-    if error is not None:
-        raise error
-    return fetch.tile, fetch.memory
-
-
-class Buffers:
-    """Memory for tiles, used again and again: for one that is used and ``ahead`` others."""
-
-    def __init__(self, dtype: np.dtype[Any], elements: int, ahead: int) -> None:
-        self._ring = deque(np.empty(elements, dtype) for _ in range(ahead + 1))
-
-    def __call__(self, tile: Tile) -> NDArray[Any]:
-        self._ring.rotate(-1)
-        return self._ring[0][: tile.elements]
+        for *_, error in pending:
+            error.result()
