@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -86,63 +87,50 @@ def stored_objects(store: Store, path: str, metadata: ArrayMetadata) -> StoredOb
     if listed is None and grid.chunks <= limits.asked:
         found = _ask(store, path, metadata, grid.every_index(), limits.asked)
         return _count(grid.chunks, found, cells, complete=True)
+    index_of = partial(metadata.chunk_keys.index, rank=len(grid.counts))
     if listed is not None:
         entries = list(islice(listed, limits.listed + 1))
-        known = ((metadata.chunk_keys.index(key, len(grid.counts)), info) for key, info in entries)
-        chunks = (
-            (index, info, True)
-            for index, info in known
-            if index is not None and grid.contains(index)
-        )
-        return _count(grid.chunks, chunks, cells, complete=len(entries) <= limits.listed)
+        sizes = ((index_of(key), info.size) for key, info in entries)
+        inside = ((i, size) for i, size in sizes if i is not None and grid.contains(i))
+        return _count(grid.chunks, inside, cells, complete=len(entries) <= limits.listed)
     try:
         names = list(islice(keys_below(store, path), limits.listed + 1))
     except StoreListingUnsupported:
         return StoredObjects(grid.chunks, 0, 0, 0, False, None, None)
-    complete = len(names) <= limits.listed
-    keys = metadata.chunk_keys
-    indices = (keys.index(name, len(grid.counts)) for name in names[: limits.listed])
-    inside = [index for index in indices if index is not None and grid.contains(index)]
-    found = _ask(store, path, metadata, inside, limits.asked)
-    return _count(grid.chunks, found, cells, complete=complete)
+    indices = map(index_of, names[: limits.listed])
+    chunks = (index for index in indices if index is not None and grid.contains(index))
+    found = _ask(store, path, metadata, chunks, limits.asked)
+    return _count(grid.chunks, found, cells, complete=len(names) <= limits.listed)
 
 
 def _ask(
     store: Store, path: str, metadata: ArrayMetadata, indices: Iterable[Index], most: int
-) -> Iterator[tuple[Index, ObjectInfo | None, bool]]:
-    """Each index, what the store says of it, and whether it was asked."""
+) -> Iterator[tuple[Index, int | None]]:
+    """The indices of stored objects, with their sizes; None if it was not asked for."""
 
     def ask(index: Index) -> ObjectInfo | None:
         return store.info(join(path, metadata.chunk_keys.key(index)))
 
-    asked = 0
     indices = iter(indices)
     with ThreadPoolExecutor(_THREADS) as pool:
         answers = map if store.traits.near else pool.map
-        while batch := list(islice(indices, min(_BATCH, most - asked))):
-            asked += len(batch)
-            for index, info in zip(batch, answers(ask, batch), strict=True):
-                yield index, info, True
-    for index in indices:
-        yield index, None, False
+        while batch := list(islice(indices, min(_BATCH, most))):
+            most -= len(batch)
+            infos = zip(batch, answers(ask, batch), strict=True)
+            yield from ((index, info.size) for index, info in infos if info is not None)
+    yield from ((index, None) for index in indices)
 
 
 def _count(
-    possible: int,
-    found: Iterator[tuple[Index, ObjectInfo | None, bool]],
-    cells: _Cells,
-    *,
-    complete: bool,
+    possible: int, found: Iterable[tuple[Index, int | None]], cells: _Cells, *, complete: bool
 ) -> StoredObjects:
     present = nbytes = measured = 0
-    for index, info, asked in found:
-        if asked and info is None:
-            continue
+    for index, size in found:
         present += 1
         cells.add(index)
-        if info is not None:
+        if size is not None:
             measured += 1
-            nbytes += info.size
+            nbytes += size
     return StoredObjects(
         possible, present, nbytes, measured, complete, cells.present, cells.possible
     )
