@@ -113,34 +113,14 @@ def read_npy(path: str) -> Header:
 
 NRRD = b"NRRD"
 
-_NRRD_TYPES = {
-    **dict.fromkeys(("signed char", "int8", "int8_t"), "int8"),
-    **dict.fromkeys(("uchar", "unsigned char", "uint8", "uint8_t"), "uint8"),
-    **dict.fromkeys(
-        ("short", "short int", "signed short", "signed short int", "int16", "int16_t"), "int16"
-    ),
-    **dict.fromkeys(
-        ("ushort", "unsigned short", "unsigned short int", "uint16", "uint16_t"), "uint16"
-    ),
-    **dict.fromkeys(("int", "signed int", "int32", "int32_t"), "int32"),
-    **dict.fromkeys(("uint", "unsigned int", "uint32", "uint32_t"), "uint32"),
-    **dict.fromkeys(
-        (
-            *("longlong", "long long", "long long int", "signed long long"),
-            *("signed long long int", "int64", "int64_t"),
-        ),
-        "int64",
-    ),
-    **dict.fromkeys(
-        (
-            *("ulonglong", "unsigned long long", "unsigned long long int"),
-            *("uint64", "uint64_t"),
-        ),
-        "uint64",
-    ),
-    "float": "float32",
-    "double": "float64",
+_NRRD_TYPES = {"float": "float32", "double": "float64"} | {
+    sign + name: f"{sign}int{bits}"
+    for bits, plain in ((8, "char"), (16, "short"), (32, "int"), (64, "longlong"))
+    for name in (plain, f"int{bits}")
+    for sign in ("", "u")
 }
+# As in "unsigned short int" and "int16_t".
+_NRRD_WORDS = {"^signed ": "", "^unsigned ": "u", "long long": "longlong", "( int|_t)$": ""}
 
 
 def read_nrrd(path: str) -> Header:
@@ -150,7 +130,10 @@ def read_nrrd(path: str) -> Header:
     sizes = integers("sizes", header.get("sizes", ""))
     if integers("dimension", header.get("dimension", "")) != (len(sizes),):
         raise HeaderError(f"there are {len(sizes)} sizes for dimension {header['dimension']!r}")
-    return Header(sizes[::-1], data_type("type", header.get("type", ""), _NRRD_TYPES))
+    name = " ".join(header.get("type", "").lower().split())
+    for words, plain in _NRRD_WORDS.items():
+        name = re.sub(words, plain, name)
+    return Header(sizes[::-1], data_type("type", name, _NRRD_TYPES))
 
 
 _META_TYPES = {
