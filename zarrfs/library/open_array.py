@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -236,10 +235,7 @@ class OpenArray(DescribedArray):
         plan = TilePlan.make(stored, most)
         for tile in plan:
             part = np.ascontiguousarray(given[tile.slices()]).reshape(-1).view(elements.dtype)
-            changes = ElementChanges(elements.of(tile))
-            changes.check(part, [])
-            for step in changes.store(0, part):
-                step(True)
+            ElementChanges(elements.of(tile)).change(0, part)
 
     __setitem__ = write
 
@@ -274,12 +270,7 @@ class OpenArray(DescribedArray):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """As `close`, but closes in any case: what cannot be stored then is lost, and said."""
         try:
             self.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -53,7 +54,7 @@ def import_array(source: str, target: str, form: FlatForm, config: TransferConfi
             form, start = _npy_form(file, opened_target)
         else:
             start = 0
-        size = start + _elements(opened_target) * opened_target.item_size
+        size = start + math.prod(opened_target.region.shape) * opened_target.item_size
         if file.size is not None and file.size != size:
             what = "the region" if config.region else "the array"
             raise UsageError(
@@ -87,10 +88,6 @@ def import_array(source: str, target: str, form: FlatForm, config: TransferConfi
             raise TransferError(f"{file.name}: goes on after the {size} bytes that were needed")
         config.progress(size, size)
         return size
-
-
-def _elements(target: Opened) -> int:
-    return target.window(target.metadata.layout.read).elements
 
 
 def _npy_form(file: Input, target: Opened) -> tuple[FlatForm, int]:
@@ -170,10 +167,7 @@ def _read_tiles(
             file.read(start + run_.in_file * item, data[first : first + run_.elements * item])
         of_tile = elements.of(tile)
         if stored is None or not _is_stored(of_tile, values, stored[: tile.elements]):
-            changes = ElementChanges(of_tile)
-            changes.check(values, [])
-            for step in changes.store(0, values):
-                step(True)
+            ElementChanges(of_tile).change(0, values)
         done(tile.elements)
     array.flush()
 

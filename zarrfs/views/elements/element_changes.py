@@ -76,6 +76,12 @@ class ElementChanges:
         for part in parts:
             self._check(self._in_memory(part)[0].view(carrier))
 
+    def change(self, first: int, values: NDArray[Any]) -> None:
+        """Check and set the elements from ``first`` on. Blocks. Raises InvalidElement."""
+        self.check(values, [])
+        for step in self.store(first, values):
+            step(True)
+
     def store(self, first: int, values: NDArray[Any]) -> Iterator[Step]:
         """The steps that set the elements from ``first`` on.
 
