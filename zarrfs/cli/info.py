@@ -221,11 +221,7 @@ def _picture(stored: StoredObjects, metadata: ArrayMetadata | None, unicode: boo
     # From none to all: empty, up to a third, up to two thirds, less than all, all.
     glyphs = "·░▒▓█" if unicode else ".-+*#"
     what = "shards" if metadata.layout.sharded else "chunks"
-    yield (
-        f"  stored {what} ({glyphs[0]} none … {glyphs[-1]} all)"
-        if unicode
-        else (f"  stored {what} ({glyphs[0]} none ... {glyphs[-1]} all)")
-    )
+    yield f"  stored {what} ({glyphs[0]} none {'…' if unicode else '...'} {glyphs[-1]} all)"
     shares = stored.picture / stored.per_cell
     for row in shares:
         yield "    " + "".join(_glyph(share, glyphs) for share in row)

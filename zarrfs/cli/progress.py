@@ -6,7 +6,6 @@ import shutil
 import sys
 import time
 from datetime import timedelta
-from types import TracebackType
 from typing import Self
 
 from zarrfs.cli.sizes import size_text
@@ -34,9 +33,7 @@ class ProgressLine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._width:
             return
         # The error message gets its own line.

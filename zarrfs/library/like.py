@@ -42,12 +42,10 @@ def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
         node = Hierarchy(store).root()
         if not isinstance(node.metadata, ArrayMetadata):
             raise UsageError(f"{path}: {node.problem or 'is a group, not an array'}")
-        for name in (V3_NODE, V2_ARRAY):
-            if name in node.documents:
-                blob = store.get(name, limit=LARGEST_DOCUMENT)
-                if blob is not None:
-                    document = load_json(bytes(blob.data), name)
-                    return template(document, path, node.metadata.attributes)
+        name = node.own_document
+        if name in (V3_NODE, V2_ARRAY) and (blob := store.get(name, limit=LARGEST_DOCUMENT)):
+            document = load_json(bytes(blob.data), name)
+            return template(document, path, node.metadata.attributes)
     # zarrfs creates no array of version 1; its type names are those of version 2.
     return replace(
         template({"zarr_format": 2, "dtype": node.metadata.summary["dtype"]}, path),

@@ -84,18 +84,13 @@ def check_source(source: str, config: CheckConfig) -> Totals:
     with engine(config.engine, config.source.memory_bytes) as workers:
         if workers is not None and config.repair:
             raise UsageError("a repair needs one process: leave --scheduler out")
-        options = config.source if workers is None else for_workers(config.source, source)
-        return _checked(source, options, config, workers)
-
-
-def _checked(
-    source: str, options: SourceOptions, config: CheckConfig, workers: Engine | None
-) -> Totals:
-    with closing(open_source(source, options)) as store:
-        if config.repair and (reason := store.read_only) is not None:
-            raise StoreReadOnly(store.url, reason)
-        with open_caches(store, options) as caches:
-            return _Check(store, caches, config, source, options, workers).run()
+        if workers is not None:
+            config = replace(config, source=for_workers(config.source, source))
+        with closing(open_source(source, config.source)) as store:
+            if config.repair and (reason := store.read_only) is not None:
+                raise StoreReadOnly(store.url, reason)
+            with open_caches(store, config.source) as caches:
+                return _Check(store, caches, config, source, workers).run()
 
 
 class _Check:
@@ -105,11 +100,9 @@ class _Check:
         caches: Caches,
         config: CheckConfig,
         source: str,
-        options: SourceOptions,
         workers: Engine | None,
     ) -> None:
         self._source = source
-        self._options = options
         self._workers = workers
         self._store = store
         self._caches = caches
@@ -235,7 +228,7 @@ class _Check:
                 blob = self._store.get(key, limit=LARGEST_DOCUMENT)
                 document = None if blob is None else load_json(bytes(blob.data), key)
             except (StoreError, MetadataError):
-                document = None
+                pass
         if node.metadata is None:
             reasons = [] if document is None else problems(document, key)
             key = join(node.path, node.documents[0]) if node.documents else node.path
@@ -301,10 +294,9 @@ class _Check:
                 self._add(node.path, run(pool, threads * _QUEUED, check.check, parts))
         else:
             size = array.layout.spec(array.layout.stored.largest_chunk).nbytes
+            options = self._config.source
             tasks = (
-                CheckTask(
-                    source_name(self._source), node.path, metadata.fingerprint, self._options, part
-                )
+                CheckTask(source_name(self._source), node.path, metadata.fingerprint, options, part)
                 for part in batches(stored, per_task(size))
             )
             self._add(node.path, run(workers.executor, workers.at_once, check_objects, tasks))

@@ -23,18 +23,13 @@ class Input:
         self._fd = fd
         mode = os.fstat(fd).st_mode
         self.size: int | None = None
-        if stat.S_ISREG(mode):
-            self.size = os.fstat(fd).st_size
-        elif stat.S_ISBLK(mode):
-            self.size = os.lseek(fd, 0, os.SEEK_END)
-            os.lseek(fd, 0, os.SEEK_SET)
-        elif stat.S_ISDIR(mode):
+        self._start = self._position = 0
+        if stat.S_ISDIR(mode):
             raise TransferError(f"{name}: is a directory")
-        # If another reader has read the beginning of a file, this one continues there.
-        self._start = os.lseek(fd, 0, os.SEEK_CUR) if self.size is not None else 0
-        if self.size is not None:
-            self.size -= self._start
-        self._position = 0
+        if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
+            # If another reader has read the beginning of a file, this one continues there.
+            self._start = os.lseek(fd, 0, os.SEEK_CUR)
+            self.size = os.lseek(fd, 0, os.SEEK_END) - self._start
 
     @property
     def seekable(self) -> bool:
