@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> None:
     options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
     directory, source, mount_point = arguments[: arguments.index("-o")]
 
-    def serve(request, launch) -> None:
+    def serve(request, ready) -> None:
         # As in the real daemon, after the fork.
         from zarrfs.daemon.life.serve import ServeConfig, serve
         from zarrfs.fs.filesystem import FileSystem
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> None:
         def open_filesystem(store, *others) -> FileSystem:
             return FileSystem.open(ControlledStore(store, Path(directory)), *others)
 
-        serve(request, launch, ServeConfig(open_filesystem=open_filesystem))
+        serve(request, ready, ServeConfig(open_filesystem=open_filesystem))
 
     mount(
         MountRequest(source=source, mount_point=mount_point, options=parse_options(options)),

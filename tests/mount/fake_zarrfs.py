@@ -189,7 +189,7 @@ def main(arguments: list[str]) -> None:
     *settings, source, mount_point = plain
     chosen = {name: float(value) for name, _, value in (text.partition("=") for text in settings)}
 
-    def serve(request, launch) -> None:
+    def serve(request, ready) -> None:
         # As in the real daemon, after the fork.
         from zarrfs.daemon.life.lifecycle import LifecycleConfig
         from zarrfs.daemon.life.serve import ServeConfig, serve
@@ -201,12 +201,12 @@ def main(arguments: list[str]) -> None:
             if chosen.get("fail") == 1:
                 del filesystem.answers
             if chosen.get("fail") == 2:
-                serve.__globals__["live"] = no_event_loop
+                serve.__globals__["Lifecycle"].live = no_event_loop
             return filesystem
 
         serve(
             request,
-            launch,
+            ready,
             ServeConfig(
                 LifecycleConfig(
                     drain_seconds=chosen.get("drain", 10.0), end_seconds=chosen.get("end", 30.0)

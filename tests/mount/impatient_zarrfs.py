@@ -14,11 +14,11 @@ from zarrfs.daemon.request import MountRequest
 def main(seconds: str, source: str, mount_point: str, *arguments: str) -> None:
     options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
 
-    def impatient(request, launch) -> None:
+    def impatient(request, ready) -> None:
         # As in the real daemon, after the fork.
         from zarrfs.daemon.life.serve import ServeConfig, serve
 
-        serve(request, launch, ServeConfig(worker_patience=float(seconds)))
+        serve(request, ready, ServeConfig(worker_patience=float(seconds)))
 
     mount(
         MountRequest(source=source, mount_point=mount_point, options=parse_options(list(options))),

@@ -30,6 +30,9 @@ class Changes:
     def lost_pages(self) -> list:
         return [LOST]
 
+    def describe_state(self) -> str:
+        return "the state"
+
     def drain(self) -> list:
         stored, errors = self.attempts.pop(0)
         self.dirty_bytes -= stored
@@ -76,7 +79,7 @@ def drain(report, signals):
     def run(changes: Changes, **settings: float) -> PatientWatchdog:
         watchdog = PatientWatchdog()
         config = DrainConfig(**{"pause_seconds": 0.01, **settings})
-        Drain(changes, watchdog, report, signals, lambda: "the state", config)()
+        Drain(changes, watchdog, report, signals, config)()
         return watchdog
 
     return run

@@ -12,7 +12,7 @@ from pathlib import Path
 from zarrfs.daemon.own_mount_point import make_mount_point, remove_mount_point
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.source.checks import shows_private
-from zarrfs.daemon.system.background import ForegroundLaunch, Launch, run_in_background
+from zarrfs.daemon.system.background import Ready, run_in_background
 from zarrfs.errors import MountError, UsageError, to_install
 from zarrfs.fuse.mount_point import check_can_mount, prepare_mount_point, resolve_mount_point
 
@@ -21,7 +21,7 @@ _OF_THE_EXTRA = ("pyfuse3", "trio")
 _SYSTEM_PACKAGES = "fuse3 libfuse3-dev pkg-config gcc python3-dev"
 
 
-Serve = Callable[[MountRequest, Launch], None]
+Serve = Callable[[MountRequest, Ready], None]
 """As `zarrfs.daemon.life.serve.serve`."""
 
 
@@ -66,11 +66,15 @@ def _run(request: MountRequest, serve: Serve | None, announce: Callable[[str], N
             "holds; -o umask=077 keeps them out\n"
         )
 
-    def run(launch: Launch) -> None:
-        (serve or _load_serve())(request, launch)
+    def run(ready: Ready) -> None:
+        (serve or _load_serve())(request, ready)
+
+    def ready() -> bool:
+        announce(request.place)
+        return True
 
     if request.foreground:
-        run(ForegroundLaunch(lambda: announce(request.place)))
+        run(ready)
     else:
         run_in_background(run, mount_point=request.place, log_file=options.log_file)
         announce(request.place)

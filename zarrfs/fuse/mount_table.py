@@ -65,12 +65,6 @@ def own_mount(path: str) -> MountEntry:
     return entry
 
 
-def mounted(path: str, device: tuple[int, int]) -> bool:
-    """Whether ``device`` is what is seen at ``path``."""
-    entry = topmost(path)
-    return entry is not None and entry.device == device
-
-
 def mounted_for(process: Path, device: tuple[int, int]) -> bool:
     """Whether a process, by its directory in ``/proc``, sees a mount of zarrfs on ``device``.
 

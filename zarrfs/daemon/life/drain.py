@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zarrfs.daemon.life.end_report import EndReport
+from zarrfs.daemon.system.logs import stacks
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.errors import ZarrfsError
 from zarrfs.fs.filesystem import FileSystem
@@ -18,6 +19,11 @@ from zarrfs.fuse.watchdog import Watchdog
 _log = logging.getLogger(__name__)
 
 _PROGRESS_S = 0.5
+
+
+def dump(filesystem: FileSystem) -> str:
+    """The state of the daemon, for the log."""
+    return f"{stacks()}\n{filesystem.describe_state()}"
 
 
 class ChangesNotStored(ZarrfsError):
@@ -47,7 +53,6 @@ class Drain:
     """Call it once, in the main thread.
 
     signals : holding.
-    dump : the state of the daemon, logged on SIGUSR1.
     progress : reported now and then how many bytes are left.
     """
 
@@ -57,7 +62,6 @@ class Drain:
         watchdog: Watchdog,
         report: EndReport,
         signals: Signals,
-        dump: Callable[[], str],
         config: DrainConfig,
         progress: Callable[[int], None] = lambda left: None,
     ) -> None:
@@ -65,7 +69,6 @@ class Drain:
         self._watchdog = watchdog
         self._report = report
         self._signals = signals
-        self._dump = dump
         self._config = config
         self._progress = progress
         self._hurry = False
@@ -177,7 +180,7 @@ class Drain:
 
     def _obey(self, number: int) -> None:
         if number == signal.SIGUSR1:
-            _log.info("state on SIGUSR1:\n%s", self._dump())
+            _log.info("state on SIGUSR1:\n%s", dump(self._filesystem))
         elif number in (signal.SIGTERM, signal.SIGINT):
             self._hurry = True
             _log.info("asked again to end: what fails now is not tried again")

@@ -20,15 +20,14 @@ from zarrfs import __version__
 from zarrfs.daemon.life.control_socket import ControlSocket
 from zarrfs.daemon.life.drain import Drain, DrainConfig
 from zarrfs.daemon.life.end_report import EndReport
-from zarrfs.daemon.life.hooks import Hooks, dump
-from zarrfs.daemon.life.lifecycle import LifecycleConfig, live
+from zarrfs.daemon.life.lifecycle import Lifecycle, LifecycleConfig
 from zarrfs.daemon.options.configs import Configs, configs
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.own_mount_point import remove_mount_point
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.source.checks import check_disjoint
 from zarrfs.daemon.source.opening import open_source, with_groups_above
-from zarrfs.daemon.system.background import Launch
+from zarrfs.daemon.system.background import Ready
 from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
@@ -85,13 +84,14 @@ _DEFAULTS = ServeConfig()
 _BEYOND_DRAIN_S = 120.0
 
 
-def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS) -> None:
+def serve(request: MountRequest, ready: Ready, config: ServeConfig = _DEFAULTS) -> None:
     """Mounts what is requested and serves it until its end.
 
     request : its mount point absolute and without symbolic links.
+    ready : called when the mount answers; see `Ready`.
 
-    Raises `ZarrfsError`; before ``launch`` learns that the mount is ready, that means
-    that nothing is mounted. No other exception leaves it, and all are in the log.
+    Raises `ZarrfsError`; before it calls ``ready``, that means that nothing is mounted. No other
+    exception leaves it, and all are in the log.
     """
     options = request.options
     own_process()
@@ -108,7 +108,7 @@ def serve(request: MountRequest, launch: Launch, config: ServeConfig = _DEFAULTS
     )
     faulthandler.enable()
     try:
-        _serve(request, launch, config, log, forked)
+        _serve(request, ready, config, log, forked)
     except ZarrfsError as error:
         if not request.foreground:
             _log.error("%s", error)
@@ -133,7 +133,7 @@ def _set_up_process(*, writable: bool) -> None:
 
 def _serve(
     request: MountRequest,
-    launch: Launch,
+    ready: Ready,
     config: ServeConfig,
     log: LogThread,
     forked: Forked,
@@ -175,7 +175,6 @@ def _serve(
                 watchdog,
                 report,
                 signals,
-                functools.partial(dump, filesystem),
                 limits,
                 functools.partial(_report_progress, manager, limits.stall_seconds),
             )
@@ -198,21 +197,24 @@ def _serve(
         stack.push(functools.partial(_end, session, notifications, aborted, begun.is_set))
         forked.at_death(session.connection)
         watchdog.start(session.connection)
-        hooks = Hooks(
+        lifecycle = Lifecycle(
+            config=config.lifecycle,
             filesystem=filesystem,
             session=session,
+            watchdog=watchdog,
+            signals=signals,
             notifications=notifications,
             manager=manager,
-            launch=launch,
+            ready=ready,
+            begun=begun,
             control=control,
             nursery=forked.nursery,
             overlay=store if isinstance(store, OverlayStore) else None,
             source=source,
             tuning=settings.tuning,
             writable=writable,
-            end_seconds=config.lifecycle.sync_seconds + config.lifecycle.end_seconds,
         )
-        trio.run(live, session, watchdog, config.lifecycle, signals, manager, begun, hooks)
+        trio.run(lifecycle.live)
     _log.info("unmounted %s", request.place)
 
 

@@ -13,30 +13,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from zarrfs.errors import MountError, UsageError, ZarrfsError
 
 _END_TIMEOUT_S = 5.0
 
 
-class Launch(Protocol):
-    """Messages of the daemon while it starts."""
-
-    def ready(self) -> bool:
-        """The mount answers. Returns whether anyone still wants it."""
-        ...
-
-
-class ForegroundLaunch:
-    """No process waits. ``announce`` is called when the mount answers."""
-
-    def __init__(self, announce: Callable[[], None] = lambda: None) -> None:
-        self._announce = announce
-
-    def ready(self) -> bool:
-        self._announce()
-        return True
+Ready = Callable[[], bool]
+"""Tells that the mount answers. Returns whether anyone still wants it."""
 
 
 class PipeLaunch:
@@ -84,7 +68,7 @@ class PipeLaunch:
 
 
 def run_in_background(
-    serve: Callable[[Launch], None], *, mount_point: str, log_file: str | None
+    serve: Callable[[Ready], None], *, mount_point: str, log_file: str | None
 ) -> None:
     """Runs ``serve`` in a process of its own; returns when the mount answers.
 
@@ -117,10 +101,10 @@ def run_in_background(
         raise
 
 
-def _child(serve: Callable[[Launch], None], launch: PipeLaunch) -> int:
+def _child(serve: Callable[[Ready], None], launch: PipeLaunch) -> int:
     os.setsid()
     try:
-        serve(launch)
+        serve(launch.ready)
     except ZarrfsError as error:
         # Only the log has later errors.
         if not launch.reported:
