@@ -231,7 +231,7 @@ def test_threads_that_write_first_at_the_same_time_are_one_writer(root, monkeypa
     token_hex = secrets.token_hex
     second_came = threading.Event()
     threads: list[threading.Thread] = []
-    inner = store._writer._scratch._lock
+    inner = store._scratch._lock
 
     class Seen:
         def __enter__(self) -> None:
@@ -252,7 +252,7 @@ def test_threads_that_write_first_at_the_same_time_are_one_writer(root, monkeypa
             assert second_came.wait(30)
         return token_hex(size)
 
-    store._writer._scratch._lock = Seen()
+    store._scratch._lock = Seen()
     monkeypatch.setattr(secrets, "token_hex", slow)
     before = len(os.listdir("/proc/self/fd"))
     store.put("dir/x", [b"new"], expected=ANY)

@@ -23,13 +23,8 @@ from zarrfs.errors import StoreConflict, StoreError, StoreTooLarge
 from zarrfs.store.base import (
     Blob,
     ByteRange,
-    Conditional,
-    Data,
-    Expected,
     ObjectInfo,
-    Put,
     Steps,
-    Store,
     StoreTraits,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
@@ -54,7 +49,7 @@ _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.001
 
 
-class LocalStore(Store):
+class LocalStore(LocalWriter):
     """The objects are the regular files below ``root``.
 
     root : a directory. It is opened once, and again by its path if it is deleted.
@@ -78,8 +73,7 @@ class LocalStore(Store):
         openers: int = 0,
         durable: bool = True,
     ) -> None:
-        self._root = LocalRoot(root, follow_symlinks=follow_symlinks)
-        self._writer = LocalWriter(self._root, durable=durable)
+        super().__init__(LocalRoot(root, follow_symlinks=follow_symlinks), durable=durable)
         self._openers = ThreadPoolExecutor(openers) if openers else None
 
     @property
@@ -93,14 +87,6 @@ class LocalStore(Store):
     @property
     def traits(self) -> StoreTraits:
         return _TRAITS
-
-    @property
-    def read_only(self) -> str | None:
-        return self._writer.read_only
-
-    @property
-    def conditional(self) -> Conditional:
-        return self._writer.conditional
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         def whole(fd: int, info: ObjectInfo) -> Blob | None:
@@ -235,18 +221,6 @@ class LocalStore(Store):
         finally:
             os.close(fd)
 
-    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
-        return self._writer.put(Put(key, parts, expected))
-
-    def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        return self._writer.put_many(puts)
-
-    def delete(self, key: str, *, expected: Expected) -> None:
-        self._writer.delete(key, expected)
-
-    def leftovers(self, *, remove: bool) -> list[str]:
-        return self._writer.leftovers(remove=remove)
-
     def free_space(self) -> tuple[int, int] | None:
         try:
             status = self._root.space()
@@ -257,8 +231,7 @@ class LocalStore(Store):
     def close(self) -> None:
         if self._openers is not None:
             self._openers.shutdown()
-        self._writer.close()
-        self._root.close()
+        super().close()
 
     def _read(
         self,

@@ -26,7 +26,7 @@ from zarrfs.errors import (
     StoreQuotaExceeded,
     StoreTimeout,
 )
-from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put
+from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put, Store
 from zarrfs.store.local.file_locks import locked, try_lock
 from zarrfs.store.local.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
 from zarrfs.store.local.local_errors import crosses_devices
@@ -51,8 +51,8 @@ class _Place(NamedTuple):
     directory: OpenDirectory
 
 
-class LocalWriter:
-    """Writes below ``root``. Thread-safe, except `close`.
+class LocalWriter(Store):
+    """The methods of a store that write below ``root``. Thread-safe, except `close`.
 
     durable : whether a put waits for the disk; otherwise `sync_file_system` does, for many.
 
@@ -69,7 +69,6 @@ class LocalWriter:
 
     @property
     def read_only(self) -> str | None:
-        """See `Store`."""
         try:
             flags = self._root.space().f_flag
         except OSError as error:
@@ -82,7 +81,6 @@ class LocalWriter:
 
     @property
     def conditional(self) -> Conditional:
-        """See `Store`."""
         fd = self._directories.open("", b"")
         if fd is None:
             return Conditional.CHECKED
@@ -92,15 +90,13 @@ class LocalWriter:
             os.close(fd)
         return Conditional.AMONG_OURSELVES if works else Conditional.CHECKED
 
-    def put(self, put: Put) -> ObjectInfo:
-        """See `Store.put`."""
-        (result,) = self.put_many([put])
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        (result,) = self.put_many([Put(key, parts, expected)])
         if isinstance(result, StoreError):
             raise result
         return result
 
     def put_many(self, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:
-        """See `Store.put_many`."""
         results: dict[int, ObjectInfo | StoreError] = {}
         with OpenDirectories(self._directories) as directories:
             under_way = {i: self._put(put, directories) for i, put in enumerate(puts)}
@@ -123,13 +119,12 @@ class LocalWriter:
             if isinstance(result, (StoreFull, StoreQuotaExceeded)) and len(puts) > 1:
                 # Until now each replaced object took its space twice; now there may be room.
                 try:
-                    results[i] = self.put(puts[i])
+                    results[i] = self.put(puts[i].key, puts[i].parts, expected=puts[i].expected)
                 except StoreError as error:
                     results[i] = error.without_frames()
         return [results[i] for i in range(len(puts))]
 
-    def delete(self, key: str, expected: Expected) -> None:
-        """See `Store.delete`."""
+    def delete(self, key: str, *, expected: Expected) -> None:
         path = _writable(key)
         parent, _, name = path.rpartition(b"/")
         fd = None if is_too_long(path) else self._directories.open(key, parent)
@@ -160,12 +155,11 @@ class LocalWriter:
             os.close(fd)
 
     def leftovers(self, *, remove: bool) -> list[str]:
-        """See `Store.leftovers`."""
         return self._scratch.leftovers(remove=remove)
 
     def close(self) -> None:
-        """Idempotent."""
         self._scratch.close()
+        self._root.close()
 
     def _put(self, put: Put, directories: OpenDirectories) -> _Steps:
         """The steps of one put; they raise `StoreError`."""
