@@ -392,6 +392,11 @@ def test_a_pipe_does_not_hang(fresh: Repository):
     os.mkfifo(Path(fresh.place) / "chunks" / "pipe")
     with pytest.raises(StoreAccessDenied, match="neither file nor directory"):
         open_store(f"icechunk://{fresh.place}", StoreConfig())
+    for snapshot in list((Path(fresh.place) / "snapshots").iterdir()):
+        snapshot.unlink()
+        os.mkfifo(snapshot)
+    with pytest.raises(StoreError, match="not a regular file"):
+        open_store(f"icechunk://{fresh.place}", StoreConfig(follow_symlinks=True))
 
 
 def test_virtual_chunks_are_refused(tmp_path: Path, quick: RetryConfig):

@@ -25,6 +25,7 @@ from zarrfs.store.remote.ranges.assemble import Piece, cut
 from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
 from zarrfs.store.remote.requests import (
+    BadReply,
     BrokenReply,
     NotAsExpected,
     ObjectChanged,
@@ -179,6 +180,8 @@ class PlainReader:
             details = dict(self._filesystem.info(path))
         if details.get("type") == "directory":
             raise IsADirectoryError(path)
+        if details.get("type") == "other":
+            raise BadReply("is not a regular file")
         if details.keys() & _TELLS_STATE <= {"created", "size"}:
             # memory:// knows the modification time but omits it from info().
             with suppress(NotImplementedError), self._turn:

@@ -7,11 +7,9 @@ are small.
 
 from __future__ import annotations
 
-import os
-import stat
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from zarrfs.bounds import (
     LARGEST_MANIFESTS,
@@ -30,62 +28,19 @@ _PLAIN = 0
 _SMALL = 1 << 20
 
 
-class Files(Protocol):
-    """The files of a repository, by their path below its root."""
-
-    def read(self, path: str, most: int) -> memoryview | None:
-        """All of a file; None if it is missing. Raises `TooLarge` above ``most`` bytes."""
-        ...
-
-
-class LocalFiles:
-    """Files below a local directory."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def read(self, path: str, most: int) -> memoryview | None:
-        """As `Files.read`; raises OSError, too."""
-        try:
-            # A pipe must not hang.
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-            descriptor = os.open(os.path.join(self._root, path), flags)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise BadReply(f"{path} is not a regular file")
-            if found.st_size > most:
-                raise TooLarge(found.st_size, most)
-            return memoryview(file.read(most))
-
-
-class RemoteFiles:
-    """Objects below ``root``, as ``reader`` names them."""
-
-    def __init__(self, reader: Reader, root: str) -> None:
-        self._reader = reader
-        self._root = root.rstrip("/")
-
-    def read(self, path: str, most: int) -> memoryview | None:
-        """As `Files.read`; raises as `Reader.get` does."""
-        try:
-            return memoryview(self._reader.get(f"{self._root}/{path}", most).data)
-        except FileNotFoundError:
-            return None
-
-
 class MetadataFiles:
     """The files of one repository that ``icechunk`` may read. Thread-safe.
 
     Shared state, under ``_lock``: ``_counted``, the manifests that were counted, and ``_total``,
     the bytes that they take in memory at most. ``_arrays``, the manifests of each array by its
     path, is set before threads share this object.
+
+    reader, root : read the files, which are below the path ``root``.
     """
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
+    def __init__(self, reader: Reader, root: str) -> None:
+        self._reader = reader
+        self._root = root.rstrip("/")
         self._lock = threading.Lock()
         self._counted: set[str] = set()
         self._total = 0
@@ -95,7 +50,7 @@ class MetadataFiles:
         """Raises `BadReply` if one of these files is not small."""
         for path in paths:
             try:
-                self._files.read(path, _SMALL)
+                self._read(path, _SMALL)
             except TooLarge as error:
                 raise BadReply(f"{path} {error}") from error
 
@@ -126,7 +81,7 @@ class MetadataFiles:
         """Count the manifests of the array that ``path`` is in. Blocks.
 
         Raises `BadReply` if all that were counted so far take more than `LARGEST_MANIFESTS` bytes,
-        and as the files do.
+        and as `Reader.get` does.
         """
         for name in self._manifests(path):
             with self._lock:
@@ -134,6 +89,13 @@ class MetadataFiles:
                     left = LARGEST_MANIFESTS - self._total
                     self._total += self._size(f"manifests/{name}", left)
                     self._counted.add(name)
+
+    def _read(self, path: str, most: int) -> memoryview | None:
+        """All of a file; None if it is missing. Raises `TooLarge` above ``most`` bytes."""
+        try:
+            return memoryview(self._reader.get(f"{self._root}/{path}", most).data)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def _manifests(self, path: str) -> Sequence[str]:
         parts = path.strip("/").split("/")
@@ -145,7 +107,7 @@ class MetadataFiles:
     def _size(self, path: str, most: int) -> int:
         """The most bytes that a file takes in memory. Raises `BadReply` above ``most``."""
         try:
-            data = self._files.read(path, min(most, LARGEST_REFERENCES))
+            data = self._read(path, min(most, LARGEST_REFERENCES))
             if data is None:
                 return 0  # icechunk says what is missing
             size = _decoded(data, most)

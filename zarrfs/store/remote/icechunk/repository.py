@@ -12,18 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fsspec.asyn import get_loop
+from fsspec.implementations.local import LocalFileSystem
 
 from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError, reason_of, to_install
 from zarrfs.store.remote.filesystems import open_filesystem
 from zarrfs.store.remote.icechunk.links import Link, Version
-from zarrfs.store.remote.icechunk.metadata_files import (
-    Files,
-    LocalFiles,
-    MetadataFiles,
-    RemoteFiles,
-)
+from zarrfs.store.remote.icechunk.metadata_files import MetadataFiles
+from zarrfs.store.remote.plain_reader import PlainReader
 from zarrfs.store.remote.ranges.ranged_reader import RangedReader
-from zarrfs.store.remote.requests import RequestConfig, ServiceError
+from zarrfs.store.remote.requests import Reader, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_obstore import bucket_settings
 from zarrfs.store.remote.s3.s3_service import S3Service
 
@@ -72,7 +69,7 @@ def find_snapshot(
         raise UsageError(f"{link.shown}: needs a package, {to_install('icechunk')}") from None
     # It would write its log to the terminal, or into the log of the mount.
     icechunk.set_logs_filter("off")
-    storage, files = _storage(icechunk, link, options, requests, redact)
+    storage, reader, root = _storage(icechunk, link, options, requests, redact)
     # zarrfs decides what is retried, has the cache of chunks, and checks manifests first.
     preload = icechunk.ManifestPreloadConfig(
         max_total_refs=0, preload_if=icechunk.ManifestPreloadCondition.false()
@@ -83,7 +80,7 @@ def find_snapshot(
         manifest=icechunk.ManifestConfig(preload=preload),
     )
     version = link.version or _MAIN
-    metadata = MetadataFiles(files)
+    metadata = MetadataFiles(reader, root)
     try:
         metadata.check_small(list(dict.fromkeys(["config.yaml", _ref(_MAIN), _ref(version)])))
         metadata.check_whole("repo")
@@ -173,15 +170,16 @@ def _storage(
     options: Mapping[str, object],
     requests: RequestConfig,
     redact: Callable[[str], str],
-) -> tuple[Any, Files]:
-    """The storage of a repository, and the way to its files without ``icechunk``."""
+) -> tuple[Any, Reader, str]:
+    """The storage of a repository, and without ``icechunk`` a reader and the path of its root."""
     if (path := link.local_path) is not None:
         if options:
             raise UsageError(f"{link.shown}: a local repository has no storage options")
         # icechunk would make a missing directory.
         if not os.path.isdir(path):
             raise NodeNotFound(f"{link.shown}: there is no directory {path}")
-        return icechunk.local_filesystem_storage(path), LocalFiles(path)
+        files = PlainReader(LocalFileSystem(), requests, redact)
+        return icechunk.local_filesystem_storage(path), files, path
     protocol, _, _ = link.repository.partition("://")
     if protocol not in ("s3", "s3a"):
         raise UsageError(f"{link.shown}: Icechunk repositories are read from directories and s3://")
@@ -205,7 +203,7 @@ def _storage(
         if found.credentials is None:
             raise StoreAccessDenied(link.shown, "there are no credentials")
         access = {"get_credentials": _Current(len(_providers))}
-        _providers.append((found.credentials, filesystem.loop))
+        _providers.append(found.credentials)
     storage = icechunk.s3_storage(
         bucket=bucket,
         prefix=prefix.strip("/") or None,
@@ -216,11 +214,11 @@ def _storage(
         requester_pays=found.requester_pays,
         **access,
     )
-    return storage, RemoteFiles(reader, root)
+    return storage, reader, root
 
 
 # icechunk pickles the function that it asks for credentials, and these functions cannot be.
-_providers: list[tuple[Callable[[], Any], asyncio.AbstractEventLoop]] = []
+_providers: list[Callable[[], dict[str, Any]]] = []
 
 
 class _Current(NamedTuple):
@@ -231,10 +229,7 @@ class _Current(NamedTuple):
     def __call__(self) -> Any:
         import icechunk  # noqa: PLC0415 - as above
 
-        provider, loop = _providers[self.number]
-        found = provider()
-        if asyncio.iscoroutine(found):
-            found = asyncio.run_coroutine_threadsafe(found, loop).result()
+        found = _providers[self.number]()
         return icechunk.S3StaticCredentials(
             access_key_id=found["access_key_id"],
             secret_access_key=found["secret_access_key"],

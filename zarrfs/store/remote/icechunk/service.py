@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from zarrfs.store.base import ByteRange, ObjectInfo
-from zarrfs.store.ranges import resolve
+from zarrfs.store.ranges import Span, resolve
 from zarrfs.store.remote.icechunk.repository import Snapshot, failure, first_line, is_panic
 from zarrfs.store.remote.quiet import quiet
 from zarrfs.store.remote.ranges.on_loop import OnLoop
@@ -47,7 +46,16 @@ class SnapshotService:
         return self._on_loop.run(partial(self._head, path))
 
     def get(self, path: str, wanted: ByteRange) -> Reply:
-        return self._on_loop.reply(self._get(path, wanted))
+        info = self.head(path)
+        span = resolve(wanted, info.size)
+        if span.stop == span.start and info.size:
+            raise RangeNotSatisfiable
+        body = self._body(path, span)
+        return Reply(span.start, span.stop, info.size, lambda _size: info, body)
+
+    def _body(self, path: str, span: Span) -> Iterator[Any]:
+        if span.stop > span.start:
+            yield self._on_loop.run(partial(self._part, path, span))
 
     def list_pages(self, path: str) -> Iterator[list[str]]:
         return self._on_loop.pages(self._list_pages(path))
@@ -64,26 +72,16 @@ class SnapshotService:
             raise FileNotFoundError(path)
         return ObjectInfo(size, None, (self._id, size))
 
-    @asynccontextmanager
-    async def _get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
-        info = await self._head(path)
-        span = resolve(wanted, info.size)
-        if span.stop == span.start and info.size:
-            raise RangeNotSatisfiable
-
-        async def body() -> AsyncIterator[Any]:
-            if span.stop > span.start:
-                part = self._range(span.start, span.stop)
-                try:
-                    data = await self._ask(path, partial(self._store.get, path, _BYTES, part))
-                except FileNotFoundError:
-                    data = None
-                if data is None:
-                    # It must not seem to be missing, which reads as the fill value.
-                    raise BadReply("the snapshot has it, but the repository does not")
-                yield data
-
-        yield Reply(span.start, span.stop, info.size, lambda _size: info, body())
+    async def _part(self, path: str, span: Span) -> Any:
+        part = self._range(span.start, span.stop)
+        try:
+            data = await self._ask(path, partial(self._store.get, path, _BYTES, part))
+        except FileNotFoundError:
+            data = None
+        if data is None:
+            # It must not seem to be missing, which reads as the fill value.
+            raise BadReply("the snapshot has it, but the repository does not")
+        return data
 
     async def _list_pages(self, path: str) -> AsyncIterator[list[str]]:
         names: list[str] = []

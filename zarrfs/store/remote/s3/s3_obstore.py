@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -43,8 +44,8 @@ class BucketSettings(NamedTuple):
     virtual : whether the bucket has a host of its own, instead of a path below the endpoint.
     region : its name.
     anonymous : whether requests are sent without a signature.
-    credentials : returns the current ones as `obstore` takes them; may be a coroutine function.
-        None if there are none, or if ``anonymous``.
+    credentials : returns the current ones as `obstore` takes them. Blocks until the loop of the
+        file system has them. None if there are none, or if ``anonymous``.
     requester_pays : whether the user pays for the requests.
     """
 
@@ -52,7 +53,7 @@ class BucketSettings(NamedTuple):
     virtual: bool
     region: str
     anonymous: bool
-    credentials: Callable[[], Any] | None
+    credentials: Callable[[], dict[str, Any]] | None
     requester_pays: bool
 
 
@@ -74,7 +75,7 @@ async def opener_for(filesystem: Any, bucket: str) -> Callable[[Any, Any], Any] 
     if found.anonymous:
         settings["skip_signature"] = True
     else:
-        settings["credential_provider"] = _blocking(found.credentials, filesystem.loop)
+        settings["credential_provider"] = found.credentials
     if found.requester_pays:
         settings["request_payer"] = True
 
@@ -82,13 +83,6 @@ async def opener_for(filesystem: Any, bucket: str) -> Callable[[Any, Any], Any] 
         return S3Store(bucket, **settings, client_options=client, retry_config=retries)
 
     return open_bucket
-
-
-def _blocking(credentials: Any, loop: asyncio.AbstractEventLoop) -> Callable[[], Any]:
-    """The same provider for blocking requests. None of them is sent on ``loop``."""
-    if not asyncio.iscoroutinefunction(credentials):
-        return credentials  # type: ignore[no-any-return]
-    return lambda: asyncio.run_coroutine_threadsafe(credentials(), loop).result(_RENEW_S)
 
 
 async def bucket_settings(filesystem: Any, bucket: str) -> BucketSettings | None:
@@ -140,24 +134,15 @@ def _host(endpoint: str, bucket: str) -> str:
     return urlunsplit((parts.scheme, f"{bucket}.{parts.netloc}", parts.path, "", ""))
 
 
-async def _credentials(filesystem: Any, client_options: Any) -> Any | None:
-    """The provider of credentials for ``obstore``; None if there are no credentials."""
+async def _credentials(filesystem: Any, client_options: Any) -> Callable[[], dict[str, Any]] | None:
+    """See `BucketSettings.credentials`."""
     key = filesystem.key or client_options.get("aws_access_key_id")
     secret = filesystem.secret or client_options.get("aws_secret_access_key")
     token = filesystem.token or client_options.get("aws_session_token")
     if key and secret:
-
-        def given() -> dict[str, Any]:
-            return {
-                "access_key_id": key,
-                "secret_access_key": secret,
-                "token": token,
-                "expires_at": None,
-            }
-
-        return given
-    found = await filesystem.session.get_credentials()
-    if found is None:
+        # Installed with every such file system.
+        found = import_module("aiobotocore.credentials").AioCredentials(key, secret, token)
+    elif (found := await filesystem.session.get_credentials()) is None:
         return None
 
     async def current() -> dict[str, Any]:
@@ -169,4 +154,4 @@ async def _credentials(filesystem: Any, client_options: Any) -> Any | None:
             "expires_at": datetime.now(UTC) + _RENEWED,
         }
 
-    return current
+    return lambda: asyncio.run_coroutine_threadsafe(current(), filesystem.loop).result(_RENEW_S)
