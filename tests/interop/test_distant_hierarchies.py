@@ -11,7 +11,7 @@ from tests.remote_server import Fault, Link, RemoteServer
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.fs.reload import same_metadata
-from zarrfs.library.info import ArrayInfo, InfoOptions, info
+from zarrfs.library.info import ArrayInfo, info
 from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.wrappers.retry import RetryConfig
@@ -126,8 +126,7 @@ def test_info_of_many_chunks_takes_few_requests(server):
     chunks = {f"n/c/{row}/{column}": b"x" for row in range(100) for column in range(40)}
     server.make_bucket("many", {"n/zarr.json": document.encode(), **chunks})
     server.counts.reset()
-    options = InfoOptions(storage_options=server.s3_options())
-    found = info("s3://many/n", options)
+    found = info("s3://many/n", storage_options=server.s3_options())
     assert isinstance(found, ArrayInfo)
     assert (found.stored.present, found.stored.nbytes, found.stored.complete) == (4000, 4000, True)
     assert server.counts.total <= 4 + 10

@@ -9,7 +9,7 @@ import zarr
 
 from zarrfs.array.groups_above import groups_above
 from zarrfs.library.header import header
-from zarrfs.library.info import InfoOptions, as_json, info
+from zarrfs.library.info import as_json, info
 from zarrfs.library.source import SourceOptions
 from zarrfs.library.transfer.exporting import export_array
 from zarrfs.library.transfer.flat_form import FlatForm
@@ -121,7 +121,7 @@ def test_a_group_has_the_coordinates_and_grid_mapping_of_groups_above(tmp_path, 
         of = str(tmp_path / source)
         assert header(of, FlatForm("vrt"), SourceOptions(), path=path) == wanted, source
         assert (mounted(of, "views=all") / path / "array.vrt").read_bytes() == wanted, source
-        said = as_json(info(of, InfoOptions(path=path)))["facts"]
+        said = as_json(info(of, path))["facts"]
         assert said["transform"] == [0.5, 1, 0, 51, 0, -2], source
 
 
@@ -198,7 +198,7 @@ def test_parents_of_urls(source, parent):
 def test_info_says_the_facts(tmp_path):
     image(tmp_path / "a.zarr")
     for source, path in (("a.zarr", "0"), ("a.zarr/0", "")):
-        said = as_json(info(str(tmp_path / source), InfoOptions(path=path)))["facts"]
+        said = as_json(info(str(tmp_path / source), path))["facts"]
         assert said["axes"][0] == {
             "length": 3, "name": "z", "unit": "micrometer", "spacing": 2.0, "origin": 10.0,
             "role": "z",
@@ -207,7 +207,7 @@ def test_info_says_the_facts(tmp_path):
         tmp_path / "p", shape=(4, 5), dtype="i2", dimension_names=("y", "x"),
         attributes=UTM | {"scale_factor": 0.5, "units": "K", "_FillValue": -9},
     )  # fmt: skip
-    said = as_json(info(str(tmp_path / "p"), InfoOptions()))["facts"]
+    said = as_json(info(str(tmp_path / "p")))["facts"]
     assert said["missing_values"] == [-9]
     assert (said["scale"], said["unit"], said["crs"]) == (0.5, "K", "EPSG:32633")
     assert said["transform"] == [500000, 10, 0, 4600000, 0, -10]

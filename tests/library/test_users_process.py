@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.fs.documents import LITTLE, array_document
-from zarrfs.library.info import InfoOptions, info
+from zarrfs.library.info import info
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -60,8 +60,8 @@ def test_a_process_of_zarrfs_itself_does_without_the_threads_of_blosc(imported_f
 
 
 def test_info_leaves_no_threads_behind(source):
-    info(source, InfoOptions())
+    info(source)
     before = set(threading.enumerate())
     for _ in range(5):
-        info(source, InfoOptions())
+        info(source)
     assert set(threading.enumerate()) <= before

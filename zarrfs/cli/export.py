@@ -84,6 +84,7 @@ def command(
     """
     from zarrfs.cli.progress import ProgressLine
     from zarrfs.library.transfer.exporting import export_array
+    from zarrfs.library.transfer.flat_form import by_extension
     from zarrfs.library.transfer.group_export import export_group
     from zarrfs.library.transfer.output_file import OutputClosed
     from zarrfs.library.transfer.transfer import TransferConfig
@@ -92,7 +93,7 @@ def command(
         where = "standard output" if file == "-" else file
         raise UsageError(f"{where} is a terminal: name a file, or pipe it to a program")
     options = replace(source_options, fill_missing=fill_missing)
-    form = flat.form(file)
+    form = flat.form(file, by_extension)
     with ProgressLine("export") as progress:
         config = TransferConfig(flat.path, flat.region, resume, options, engine, progress)
         try:

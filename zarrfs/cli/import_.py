@@ -65,7 +65,7 @@ def command(
     from zarrfs.library.transfer.transfer import TransferConfig
 
     options = replace(source_options, store_fill=store_fill)
-    form = flat.form_to_read(file)
+    form = flat.form(file, lambda name: "npy" if name.lower().endswith(".npy") else "bin")
     if form.container == "npy" and (flat.byteorder or flat.order):
         raise UsageError("--byteorder and --order are in the header of an NPY file")
     if create:

@@ -71,8 +71,7 @@ def command(
     """
     from zarrfs.library import info
 
-    options = info.InfoOptions(path, nodes, depth, storage_options=storage_options)
-    found = info.info(source, options)
+    found = info.info(source, path, nodes=nodes, depth=depth, storage_options=storage_options)
     if as_json:
         click.echo(json.dumps(info.as_json(found), indent=2))
         return

@@ -27,19 +27,12 @@ class Flat(NamedTuple):
     byteorder: Literal["little", "big"] | None
     order: Literal["C", "F"] | None
 
-    def form(self, file: str) -> FlatForm:
-        """The form from the options, or else from the file's name."""
-        from zarrfs.library.transfer.flat_form import FlatForm, by_extension
-
-        container = self.container or by_extension(file)
-        return FlatForm(container, self.byteorder or "little", self.order or "C")
-
-    def form_to_read(self, file: str) -> FlatForm:
-        """The same, of what can be read: bare elements and NPY."""
+    def form(self, file: str, by_name: Callable[[str], str]) -> FlatForm:
+        """The form from the options, or else ``by_name`` of the file."""
         from zarrfs.library.transfer.flat_form import FlatForm
 
-        by_name = "npy" if file.lower().endswith(".npy") else "bin"
-        return FlatForm(self.container or by_name, self.byteorder or "little", self.order or "C")
+        container = self.container or by_name(file)
+        return FlatForm(container, self.byteorder or "little", self.order or "C")
 
 
 def _read(

@@ -103,17 +103,7 @@ def status_lines(now: Status, before: Status | None) -> Iterator[str]:
 
 
 def _traffic(now: Status, before: Status | None) -> Iterator[str]:
-    stats = now.stats
-    if before is None:
-        seconds = max(stats["uptime_seconds"], 1e-3)
-        per_second = {
-            "read": stats["reads"]["bytes"] / seconds,
-            "written": stats["writes"]["bytes"] / seconds,
-            "fetched": stats["store"]["read_bytes"] / seconds,
-            "stored": stats["store"]["written_bytes"] / seconds,
-        }
-    else:
-        per_second = now.rates(before)
+    stats, per_second = now.stats, now.rates(before)
 
     def row(name: str, total: int, requests: int, rate: str) -> str:
         speed = f"{size_text(per_second.get(rate, 0.0))}/s"

@@ -13,6 +13,13 @@ from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, MountEntry, mounts, own_mo
 
 _ANSWER_S = 2.0
 _ASKED = ("config.json", "stats.json")
+# Names of rates, and the counts that they are of.
+_RATES = (
+    ("read", "reads", "bytes"),
+    ("written", "writes", "bytes"),
+    ("fetched", "store", "read_bytes"),
+    ("stored", "store", "written_bytes"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +48,15 @@ class Status:
     def as_document(self) -> dict[str, Any]:
         return {"mountpoint": self.mountpoint, "config": self.config, "stats": self.stats}
 
-    def rates(self, before: Status) -> dict[str, float]:
-        """Per second since ``before``: bytes read, written and fetched, requests, hits."""
-        seconds = self.stats["uptime_seconds"] - before.stats["uptime_seconds"]
-        if seconds <= 0:
-            return {}
+    def rates(self, before: Status | None) -> dict[str, float]:
+        """Bytes per second since ``before``, or since the mount began; empty for no time."""
+        then = None if before is None else before.stats
+        seconds = self.stats["uptime_seconds"] - (then["uptime_seconds"] if then else 0.0)
         return {
-            "read": self._grown(before, "reads", "bytes") / seconds,
-            "written": self._grown(before, "writes", "bytes") / seconds,
-            "requests": (
-                self._grown(before, "reads", "count") + self._grown(before, "writes", "count")
-            )
-            / seconds,
-            "fetched": self._grown(before, "store", "read_bytes") / seconds,
-            "stored": self._grown(before, "store", "written_bytes") / seconds,
+            rate: (self.stats[group][name] - (then[group][name] if then else 0)) / seconds
+            for rate, group, name in _RATES
+            if seconds > 0
         }
-
-    def _grown(self, before: Status, group: str, name: str) -> float:
-        return float(self.stats[group][name] - before.stats[group][name])
 
 
 def metrics_of_all() -> tuple[str, list[str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
@@ -33,22 +34,7 @@ from zarrfs.views.facts.said import as_json as facts_json
 from zarrfs.views.headers.registry import DEFAULT
 
 _HIDDEN = ".zarrfs"
-
-
-@dataclass(frozen=True, slots=True)
-class InfoOptions:
-    """How a source is looked at.
-
-    path : of the node below the source; empty for the source itself.
-    nodes : how many nodes of a hierarchy are shown at most.
-    depth : how many levels of it; None: all.
-    storage_options : given to fsspec as they are; never shown.
-    """
-
-    path: str = ""
-    nodes: int = 1000
-    depth: int | None = None
-    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+_NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +84,40 @@ class GroupInfo:
     problem: str | None
 
 
-def info(source: str, options: InfoOptions) -> ArrayInfo | GroupInfo:
+def info(
+    source: str,
+    path: str = "",
+    *,
+    nodes: int = 1000,
+    depth: int | None = None,
+    storage_options: Mapping[str, object] = _NO_OPTIONS,
+) -> ArrayInfo | GroupInfo:
     """Blocks. Asks and lists a bounded number of objects, however large the source is.
+
+    path : of the node below the source; empty for the source itself.
+    nodes : how many nodes of a hierarchy are shown at most.
+    depth : how many levels of it; None: all.
+    storage_options : given to fsspec as they are; never shown.
 
     Raises NodeNotFound where there is no Zarr array or group, and StoreError.
     """
-    of = SourceOptions(storage_options=options.storage_options)
-    with closing(open_store(source, StoreConfig(options.storage_options))) as store:
+    options = SourceOptions(storage_options=storage_options)
+    with closing(open_store(source, StoreConfig(storage_options))) as store:
         hierarchy = Hierarchy(store)
-        node = hierarchy.reach(options.path)
+        node = hierarchy.reach(path)
         if isinstance(node.metadata, GroupMetadata):
-            return _group(hierarchy, node, node.metadata, options)
-        found = _array(store, node)
-        if found.metadata is None:
-            return found
-        return replace(found, facts=gather(found.metadata, facts_around(source, store, node, of)))
+            return _group(hierarchy, node, node.metadata, nodes, depth)
+        if node.metadata is None:
+            return ArrayInfo(node.path, None, node.problem, None, ())
+        facts = gather(node.metadata, facts_around(source, store, node, options))
+        return _array(store, node, node.metadata, facts)
 
 
 def _group(
-    hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, options: InfoOptions
+    hierarchy: Hierarchy, node: Node, metadata: GroupMetadata, most: int, depth: int | None
 ) -> GroupInfo:
-    problem, most = node.problem, options.nodes
-    levels = math.inf if options.depth is None else options.depth
+    problem = node.problem
+    levels = math.inf if depth is None else depth
     nodes: list[tuple[int, Node]] = []
     try:
         nodes = list(islice(_below(hierarchy, node.path, levels), most + 1))
@@ -148,21 +146,18 @@ def _below(hierarchy: Hierarchy, path: str, levels: float) -> Iterator[tuple[int
             paths.pop()
 
 
-def _array(store: Store, node: Node) -> ArrayInfo:
-    problem = node.problem
-    stored = None
+def _array(store: Store, node: Node, metadata: ArrayMetadata, facts: Facts) -> ArrayInfo:
+    problem, stored = node.problem, None
     served: tuple[ServedName, ...] = ()
-    if isinstance(node.metadata, ArrayMetadata):
-        try:
-            stored = stored_objects(store, node.path, node.metadata)
-        except StoreError as error:
-            problem = str(error)
-        try:
-            served = tuple(_served(store, node.path))
-        except (BudgetExceeded, UnsupportedError, StoreError) as error:
-            problem = str(error)
-    metadata = node.metadata if isinstance(node.metadata, ArrayMetadata) else None
-    return ArrayInfo(node.path, metadata, problem, stored, served)
+    try:
+        stored = stored_objects(store, node.path, metadata)
+    except StoreError as error:
+        problem = str(error)
+    try:
+        served = tuple(_served(store, node.path))
+    except (BudgetExceeded, UnsupportedError, StoreError) as error:
+        problem = str(error)
+    return ArrayInfo(node.path, metadata, problem, stored, served, facts)
 
 
 def _served(store: Store, path: str) -> Iterator[ServedName]:

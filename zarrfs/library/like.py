@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.node_readers import LARGEST_DOCUMENT
+from zarrfs.array.making.create import stored_template
 from zarrfs.errors import UsageError
 from zarrfs.format.making.array_template import template
 from zarrfs.format.making.new_array import FREE, NewArray
-from zarrfs.format.metadata.documents import V2_ARRAY, V3_NODE, load_json
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.headers.header import HeaderError, read_header
 from zarrfs.store.open import StoreConfig, open_store
@@ -42,10 +41,8 @@ def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
         node = Hierarchy(store).root()
         if not isinstance(node.metadata, ArrayMetadata):
             raise UsageError(f"{path}: {node.problem or 'is a group, not an array'}")
-        name = node.own_document
-        if name in (V3_NODE, V2_ARRAY) and (blob := store.get(name, limit=LARGEST_DOCUMENT)):
-            document = load_json(bytes(blob.data), name)
-            return template(document, path, node.metadata.attributes)
+        if node.metadata.zarr_format != 1:
+            return stored_template(store, node)
     # zarrfs creates no array of version 1; its type names are those of version 2.
     return replace(
         template({"zarr_format": 2, "dtype": node.metadata.summary["dtype"]}, path),

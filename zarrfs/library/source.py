@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -140,9 +140,9 @@ def find_array(
     Raises as `Hierarchy.reach`, UnsupportedError for one that cannot be
     served, and UsageError for a group.
     """
-    own = writable and options.consolidated == "auto"
-    consolidated = "never" if own else options.consolidated
-    node = _hierarchy(store, options, consolidated).reach(path)
+    if writable and options.consolidated == "auto":
+        options = replace(options, consolidated="never")
+    node = hierarchy_of(store, options).reach(path)
     if node.metadata is None:
         raise UnsupportedError(join(store.url, node.path), node.problem or "cannot be served")
     if isinstance(node.metadata, ArrayMetadata):
@@ -152,11 +152,7 @@ def find_array(
 
 def hierarchy_of(store: Store, options: SourceOptions) -> Hierarchy:
     """The nodes of a store."""
-    return _hierarchy(store, options, options.consolidated)
-
-
-def _hierarchy(store: Store, options: SourceOptions, consolidated: UseConsolidated) -> Hierarchy:
-    return Hierarchy(store, options.zarr_format, consolidated=consolidated)
+    return Hierarchy(store, options.zarr_format, consolidated=options.consolidated)
 
 
 def facts_around(source: str, store: Store, node: Node, options: SourceOptions) -> Around:
@@ -167,7 +163,7 @@ def facts_around(source: str, store: Store, node: Node, options: SourceOptions) 
 
     Nothing where they cannot be read.
     """
-    hierarchy = _hierarchy(store, options, options.consolidated)
+    hierarchy = hierarchy_of(store, options)
 
     def attributes(path: str) -> Mapping[str, Any]:
         try:

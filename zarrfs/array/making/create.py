@@ -134,7 +134,7 @@ def check_matches(store: Store, node: Node, array: NewArray) -> None:
     if there.zarr_format == 1:
         raise AlreadyExists(f"{where}: is an array of Zarr 1")
     try:
-        documents = new_documents(with_defaults(array, _template(store, node)))
+        documents = new_documents(with_defaults(array, stored_template(store, node)))
     except (ValueError, UsageError) as error:
         raise AlreadyExists(f"{where}: is another array: {error}") from error
     wanted = parse_documents(documents)
@@ -173,13 +173,15 @@ def _compared(a: ArrayMetadata, b: ArrayMetadata) -> Iterator[tuple[str, bool, A
     yield "dimension names", names[0] != names[1], *names
 
 
-def _template(store: Store, node: Node) -> NewArray:
+def stored_template(store: Store, node: Node) -> NewArray:
+    """The form of an array of version 2 or 3. Raises StoreConflict, MetadataError."""
     name = V3_NODE if V3_NODE in node.documents else V2_ARRAY
     key = join(node.path, name)
     if (blob := store.get(key, limit=LARGEST_DOCUMENT)) is None:
         raise StoreConflict(key, "was deleted while it was read")
     assert isinstance(node.metadata, ArrayMetadata)
-    return template(load_json(bytes(blob.data), key), key, node.metadata.attributes)
+    where = join(store.url, key)
+    return template(load_json(bytes(blob.data), where), where, node.metadata.attributes)
 
 
 def parse_documents(documents: Mapping[str, bytes]) -> ArrayMetadata:
