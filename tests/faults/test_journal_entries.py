@@ -464,7 +464,7 @@ def test_a_damaged_entry_is_set_aside_and_named(opened, source, kept, caplog, da
     line, _, rest = bytes(data).partition(b"\n")
     header = json.loads(line)
     good = header["index"] == [0, 0]
-    huge = {**header, "shape": [1 << 62, 1 << 62]}
+    huge = {**header, "shape": [1 << 62, 1 << 62, 1]}
     data[-40] ^= damage == "bit"
     data[1] ^= damage == "header"
     changed = {
@@ -495,7 +495,7 @@ def test_memory_is_taken_for_chunks_of_the_array_only(opened, source, kept, capl
     leave(opened(), (0, 0, value(1001)))
     (entry,) = kept.entries()
     header = json.loads(entry.read_bytes().partition(b"\n")[0])
-    header |= {"shape": [1 << 16, 1 << 16], "marked": marked, "written_ns": time.time_ns()}
+    header |= {"shape": [1 << 16, 1 << 16, 1], "marked": marked, "written_ns": time.time_ns()}
     line = json.dumps(header).encode() + b"\n"
     huge = entry.with_name(f"{1:032x}-{2:016x}.chunk")
     with huge.open("wb") as file:

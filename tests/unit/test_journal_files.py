@@ -30,16 +30,18 @@ TEMPORARY = f".{NAME}.new"
 
 
 def change(shape: tuple[int, ...], dtype: str = "<i4") -> Change:
-    """Every third element is new; the second and the last one are so in part."""
+    """Every third element is new."""
     size = int(np.prod(shape))
-    elements = np.arange(1, size + 1).astype(dtype).reshape(shape)
-    mask = (np.arange(size) % 3 == 0).reshape(shape)
-    parts = {}
-    for place in [place for place in np.ndindex(*shape) if not mask[place]][:2]:
-        value = np.frombuffer(elements[place].tobytes(), np.uint8)
-        known = np.arange(len(value)) % 2 == 0
-        parts[place] = value, known
-    return Change(tuple(range(len(shape))), elements, mask, parts)
+    elements = np.frombuffer(bytes(range(250)) * 10, dtype, size).reshape(*shape, 1)
+    return Change(tuple(range(len(shape))), elements, (np.arange(size) % 3 == 0).reshape(*shape, 1))
+
+
+def in_part(change: Change) -> Change:
+    """The same, where two elements are new in part."""
+    size = change.units.itemsize
+    new = np.repeat(change.new, size, axis=-1)
+    new.reshape(-1, size)[1:3, ::2] = True
+    return Change(change.index, change.units.view("V1"), new)
 
 
 def written(change: Change, **members) -> bytes:
@@ -66,13 +68,9 @@ def changed_header(data: bytes, **members) -> bytes:
 
 def assert_same(one: Change, other: Change) -> None:
     assert one.index == other.index
-    assert one.mask.tolist() == other.mask.tolist()
+    assert one.new.tolist() == other.new.tolist()
+    assert one.units[one.new].tobytes() == other.units[other.new].tobytes()
     assert one.elements.shape == other.elements.shape
-    assert one.elements[one.mask].tobytes() == other.elements[other.mask].tobytes()
-    assert one.parts.keys() == other.parts.keys()
-    for place, (value, known) in one.parts.items():
-        assert other.parts[place][0].tobytes() == value.tobytes()
-        assert other.parts[place][1].tolist() == known.tolist()
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
@@ -85,13 +83,9 @@ def test_an_entry_is_read_as_it_was_written(monkeypatch, piece, dtype):
 
 
 def check_read_as_written(shape, dtype):
-    plain = "<i8" if dtype == "V5" else dtype
-    new = change(shape, plain)
-    if dtype == "V5":
-        elements = np.frombuffer(bytes(range(200))[: 5 * new.elements.size], "V5").reshape(shape)
-        parts = {place: (value[:5], known[:5]) for place, (value, known) in new.parts.items()}
-        new = Change(new.index, elements, new.mask, parts)
-    assert_same(new, read(written(new)))
+    new = change(shape, dtype)
+    for one in (new, in_part(new)):
+        assert_same(one, read(written(one)))
 
 
 def test_the_first_line_says_what_a_mount_needs_to_judge_an_entry():
@@ -99,13 +93,13 @@ def test_the_first_line_says_what_a_mount_needs_to_judge_an_entry():
     header = read_header(BytesIO(data), len(data))
     assert (header.path, header.layout) == ("group/a", "layout")
     assert (header.base, header.old, header.written_ns) == ("state", "hash", 123)
-    assert (header.index, header.shape, header.item_size) == ((0, 1), (5, 7), 4)
-    assert (header.marked, header.parts) == (12, 2)
-    assert header.size == len(data)
+    assert (header.index, header.shape, header.item_size) == ((0, 1), (5, 7, 1), 4)
+    assert header.marked == 12
+    assert data.index(b"\n") + 1 + header.body == len(data)
 
 
 def test_no_bit_of_an_entry_can_change_unnoticed():
-    data = written(change((5, 7)))
+    data = written(in_part(change((5, 7))))
     for at in range(len(data)):
         for bit in (1, 128):
             damaged = bytearray(data)
@@ -129,17 +123,16 @@ def test_an_entry_that_ends_early_or_goes_on_is_damaged():
 
 
 WRONG = {
-    "format": [0, 3, "2", None, 2.5],
+    "format": [0, 2, "3", None, 2.5],
     "path": [None, 5, ["a"]],
     "index": [None, 5, [0], [0, 1, 2], [0, -1], [0, True], [0, 1.5], ["0", "1"], [0] * 65],
     "layout": [None, 5],
     "written_ns": [None, -1, 1.5, True, 1 << 63, "1"],
     "base": [5, ["a"]],
     "old": [5, ["a"]],
-    "shape": [None, 35, [35], [5, -7], [7, 6], [1] * 65],
+    "shape": [None, 35, [35], [5, 7], [5, -7, 1], [7, 6, 1], [1] * 66],
     "item_size": [None, 0, -4, True, 3, 5],
     "marked": [None, -1, 36, 11, 13, True],
-    "parts": [None, -1, 1, 3, [[]]],
 }
 
 
@@ -155,7 +148,7 @@ def check_refused(name, value):
         read(changed_header(data, **{name: value}))
 
 
-def test_marks_and_parts_that_do_not_fit_the_first_line():
+def test_marks_that_do_not_fit_the_first_line():
     """Their hash is right, so that somebody has written them so."""
     new = change((5, 7))
     line, _, body = written(new)[:-HASH_SIZE].partition(b"\n")
@@ -163,10 +156,6 @@ def test_marks_and_parts_that_do_not_fit_the_first_line():
     packed[0] ^= 0b01000000
     with pytest.raises(JournalError, match="marks"):
         read(with_hash(line + b"\n" + bytes(packed) + body[5:]))
-    for place in ((5, 0), (0, 7), (-1, 0), (0, -1)):
-        parts = {place: next(iter(new.parts.values()))}
-        with pytest.raises(JournalError, match="nowhere"):
-            read(written(Change(new.index, new.elements, new.mask, parts)))
 
 
 @pytest.mark.parametrize("line", [b"{", b"[1]", b"5", b"", b"[" * 50_000, b"\xff"], ids=range(6))

@@ -252,11 +252,10 @@ def _any_changes(form: TileForm, data, size) -> None:
             copy = None
     seen(bring=False)
     seen(bring=True)
-    chunk, marked = dirty.copy().dense()
+    units, new = dirty.copy().units()
     merged = stored.copy()
-    merged[marked] = as_cells(chunk)[marked]
-    for place, (value, bits) in dirty.parts.items():
-        merged[place][bits] = value[bits]
+    cells = merged.view(f"V{units.itemsize}")
+    cells[new] = units[new]
     assert (merged[inside] == now[inside]).all()
 
 

@@ -51,8 +51,8 @@ def test_a_small_change_that_cannot_be_stored_is_kept_in_the_journal(opened, sto
     assert len(kept.files) == 1
     (entry,) = journal.entries()
     change = entry.load()
-    assert change.mask.sum() == 2
-    assert change.elements[change.mask].tobytes() == b"\1\2\3\4"
+    assert change.new.sum() == 2
+    assert change.units[change.new].tobytes() == b"\1\2\3\4"
 
 
 def test_a_small_change_is_seen_in_every_file_at_once(opened, store):

@@ -18,8 +18,6 @@ from functools import partial
 from threading import Event
 from typing import NamedTuple
 
-import numpy as np
-
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
 from zarrfs.array.making.array_documents import StoredEncoding
@@ -28,8 +26,13 @@ from zarrfs.cache.read.flights import Ticket
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.due_objects import DueObjects
 from zarrfs.cache.write.gathering import Gathering
-from zarrfs.cache.write.journal.pending import Change, PendingChunk
-from zarrfs.cache.write.restoring import layout_name, state_name, stored_hash
+from zarrfs.cache.write.journal.pending import (
+    Change,
+    PendingChunk,
+    layout_name,
+    state_name,
+    stored_hash,
+)
 from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import (
@@ -186,12 +189,7 @@ class Flusher(Changes):
         # The elements cannot be read as they are encoded now.
         patience = 0.0 if changed else _PATIENCE_S
         for tile, copy in self._dirty.snapshot():
-            elements, marked = copy.dense()
-            # Elements beyond the array now may lie inside it when a later mount reads the entry.
-            mask = np.zeros(elements.shape, bool)
-            inside = tuple(map(slice, copy.form.valid))
-            mask[inside] = marked[inside]
-            change = Change(tile, elements, mask, copy.parts)
+            change = Change(tile, *copy.units())
             base = self._states.get(tiles.stored(tile))
             old = None
             # Otherwise the journal would wait for an unresponsive store once per tile.

@@ -13,19 +13,26 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
-from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from zarrfs.array.array import Array
 from zarrfs.cache.write.journal.journal import JournalEntry
-from zarrfs.cache.write.journal.pending import Bits, Bytes, Change
+from zarrfs.cache.write.journal.pending import (
+    Change,
+    hash_of,
+    in_units,
+    inside_array,
+    layout_name,
+    state_name,
+    stored_tile,
+)
+from zarrfs.cache.write.tile_copy import Bits
 from zarrfs.cache.write.tiles import Tiles
-from zarrfs.errors import JournalError, MissingChunkError, ZarrfsError
+from zarrfs.cache.write.writable_array import WritableArray
+from zarrfs.errors import JournalError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.store.base import Generation
 
 _ROWS = re.compile(r"\[(\d+)(.*)", re.DOTALL)
 
@@ -55,29 +62,7 @@ class Restored(NamedTuple):
     error: JournalError | None = None
 
 
-class Restorable(Protocol):
-    """The part of `WritableArray` that a replay needs. Both methods block and raise ZarrfsError."""
-
-    @property
-    def array(self) -> Array: ...
-
-    @property
-    def tiles(self) -> Tiles: ...
-
-    def adopt(self, index: Index, elements: Chunk, marked: Bits) -> None:
-        """Change the ``marked`` elements of a tile."""
-        ...
-
-    def write_part(self, index: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
-        """Change the ``known`` bytes of one element."""
-        ...
-
-    def flush_object(self, stored: Index) -> None:
-        """Store the changes of one object."""
-        ...
-
-
-def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Restored]:
+def restore(target: WritableArray, entries: Iterable[JournalEntry]) -> Iterator[Restored]:
     """Store entries of one array, object by object. Blocks.
 
     Entries of one tile, from several mounts, are merged: the latest change of each element counts.
@@ -104,28 +89,14 @@ def restore(target: Restorable, entries: Iterable[JournalEntry]) -> Iterator[Res
         raise first
 
 
-def state_name(generation: Generation | None) -> str:
-    """Names the state of a stored object, as `PendingChunk.base` does."""
-    return "missing" if generation is None else repr(generation)
-
-
-def layout_name(array: Array, tiles: Tiles) -> str:
-    """Identifies the layout of an array; arrays of one layout have interchangeable tiles."""
-    layout = array.layout
-    return (
-        f"{list(array.metadata.shape)} in {list(tiles.grid.largest_chunk)} of "
-        f"{layout.data_type.name}"
-    )
-
-
-def _belongs(target: Restorable, entry: JournalEntry) -> bool:
+def _belongs(target: WritableArray, entry: JournalEntry) -> bool:
     """Whether an entry belongs to a tile of this array, which may have grown since."""
     array, tiles = target.array, target.tiles
     if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(entry.index):
         return False
     # The entry is loaded, which takes memory, only if it has this form.
-    form = tiles.form(entry.index)
-    return (entry.header.shape, entry.header.item_size) == (form.shape, form.dtype.itemsize)
+    form, (*shape, units) = tiles.form(entry.index), entry.header.shape
+    return (*shape, units * entry.header.item_size) == (*form.shape, form.dtype.itemsize)
 
 
 def _same_layout(now: str, entry: JournalEntry) -> bool:
@@ -138,7 +109,7 @@ def _same_layout(now: str, entry: JournalEntry) -> bool:
 
 
 def _restore_object(
-    target: Restorable, stored: Index, members: list[JournalEntry]
+    target: WritableArray, stored: Index, members: list[JournalEntry]
 ) -> list[Restored]:
     results = _judge(target, stored, members)
     changed = False
@@ -150,8 +121,10 @@ def _restore_object(
         except JournalError as error:
             results[entry] = Restored(entry, Outcome.DAMAGED, error)
             continue
-        target.adopt(change.index, change.elements, change.mask)
-        for place, (value, known) in change.parts.items():
+        new: Bits = np.logical_and.reduce(change.new, axis=-1)
+        target.adopt(change.index, change.elements, new)
+        for place in map(tuple, np.argwhere(change.new.any(axis=-1) & ~new).tolist()):
+            value, known = change.units[place].view(np.uint8), change.new[place]
             target.write_part(change.index, place, value, known, True)
         results[entry] = Restored(entry, Outcome.STORED)
         changed = True
@@ -161,7 +134,7 @@ def _restore_object(
 
 
 def _judge(
-    target: Restorable, stored: Index, members: list[JournalEntry]
+    target: WritableArray, stored: Index, members: list[JournalEntry]
 ) -> dict[JournalEntry, Restored]:
     """The results of entries that must not be stored.
 
@@ -177,8 +150,8 @@ def _judge(
         same = [entry for entry in members if entry.index == index]
         if all(_in_time(entry, newer, state) for entry in same):
             continue
-        elements = _stored_tile(array, tiles, index)
-        later = _Later()
+        elements = stored_tile(array, tiles, index)
+        later: Bits = np.zeros(1, bool)
         for entry in reversed(same):
             try:
                 change = entry.load()
@@ -189,12 +162,12 @@ def _judge(
                 outcome = _judged(tiles, elements, entry, change, later)
                 if outcome is not None:
                     results[entry] = Restored(entry, outcome)
-            later.add(change)
+            later = later | change.new
     return results
 
 
 def _judged(
-    tiles: Tiles, elements: Chunk | None, entry: JournalEntry, change: Change, later: _Later
+    tiles: Tiles, elements: Chunk | None, entry: JournalEntry, change: Change, later: Bits
 ) -> Outcome | None:
     """The outcome of an entry; None if its changes must be stored.
 
@@ -202,9 +175,11 @@ def _judged(
     """
     if elements is None:
         # A tile that is new as a whole does not depend on stored elements.
-        whole = entry.header.old is None and bool(change.mask[_inside(tiles, change.index)].all())
+        whole = entry.header.old is None and bool(
+            change.new[inside_array(tiles, change.index)].all()
+        )
         return None if whole else Outcome.WAITS
-    if entry.header.old == _hash(tiles, elements, change):
+    if entry.header.old == hash_of(tiles, elements, change):
         return None
     return Outcome.STORED if _holds(tiles, elements, change, later) else Outcome.OLDER
 
@@ -216,81 +191,13 @@ def _in_time(entry: JournalEntry, newer: int, state: str) -> bool:
     )
 
 
-def stored_hash(array: Array, tiles: Tiles, change: Change) -> str | None:
-    """A hash of the stored elements that changes replace; None if they cannot be read."""
-    try:
-        elements = _stored_tile(array, tiles, change.index)
-    except ZarrfsError:
-        return None
-    return None if elements is None else _hash(tiles, elements, change)
+def _holds(tiles: Tiles, elements: Chunk, change: Change, later: Bits) -> bool:
+    """Whether a stored tile has the changes that no later entry has changed again.
 
-
-def _hash(tiles: Tiles, elements: Chunk, change: Change) -> str:
-    digest = blake2b(digest_size=16)
-    inside = _inside(tiles, change.index)
-    plain = np.ascontiguousarray(elements[inside]).view(f"V{elements.dtype.itemsize}")
-    digest.update(plain[change.mask[inside]].tobytes())
-    for place, (_, known) in sorted(change.parts.items(), key=lambda part: part[0]):
-        digest.update(np.frombuffer(plain[place].tobytes(), np.uint8)[known].tobytes())
-    return digest.hexdigest()
-
-
-def _stored_tile(array: Array, tiles: Tiles, tile: Index) -> Chunk | None:
-    """The elements of a tile as they are stored now; None if they cannot be read."""
-    form = tiles.form(tile)
-    elements = np.empty(form.shape, form.dtype)
-    for result in array.read_chunks(list(tiles.chunks(tile))):
-        chunk = result.chunk
-        if isinstance(result.error, MissingChunkError):
-            chunk = array.fill_chunk(result.index)
-        if chunk is None:
-            return None
-        elements[form.part(tiles.locate(result.index).place)] = chunk
-    return elements
-
-
-def _inside(tiles: Tiles, tile: Index) -> tuple[slice, ...]:
-    return tuple(map(slice, tiles.form(tile).valid))
-
-
-class _Later:
-    """Elements of one tile that later entries have changed."""
-
-    def __init__(self) -> None:
-        self._mask: Bits | None = None
-        self._parts: dict[Index, Bits] = {}
-
-    def add(self, change: Change) -> None:
-        self._mask = change.mask if self._mask is None else self._mask | change.mask
-        for place, (_, known) in change.parts.items():
-            before = self._parts.get(place)
-            self._parts[place] = known if before is None else known | before
-
-    def marks(self, change: Change) -> Bits:
-        """Elements of ``change`` that are new as a whole, and that no later entry touches."""
-        marks = change.mask.copy() if self._mask is None else change.mask & ~self._mask
-        for place in self._parts:
-            marks[place] = False
-        return marks
-
-    def known(self, place: Index, known: Bits) -> Bits:
-        """The bytes of one element that no later entry has changed."""
-        if self._mask is not None and self._mask[place]:
-            return np.zeros_like(known)
-        later = self._parts.get(place)
-        return known if later is None else known & ~later
-
-
-def _holds(tiles: Tiles, elements: Chunk, change: Change, later: _Later) -> bool:
-    """Whether a stored tile has the changes that no later entry has changed again."""
-    inside = _inside(tiles, change.index)
-    stored = np.ascontiguousarray(elements[inside]).view(change.elements.dtype)
-    marks = later.marks(change)[inside]
-    if stored[marks].tobytes() != change.elements[inside][marks].tobytes():
-        return False
-    for place, (value, known) in change.parts.items():
-        which = later.known(place, known)
-        now = np.frombuffer(stored[place].tobytes(), np.uint8)
-        if not np.array_equal(now[which], value[which]):
-            return False
-    return True
+    later : units, or bytes of them, that later entries have changed.
+    """
+    inside = inside_array(tiles, change.index)
+    new = change.units[inside].view("V1")
+    marks = np.broadcast_to((change.new & ~later)[inside], new.shape)
+    stored = in_units(elements[inside], 1)
+    return stored[marks].tobytes() == new[marks].tobytes()

@@ -65,12 +65,25 @@ class TileCopy:
             marked[patch.where] = True
         return marked
 
-    def dense(self) -> tuple[Chunk, Bits]:
-        """Memory of the whole tile, and which of its elements are new."""
-        if self.chunk is not None:
-            return self.chunk, self.marked
-        zeros = np.zeros(self.form.shape, self.form.dtype)
-        return patched(zeros, tuple(map(slice, self.form.shape)), self.patches), self.marked
+    def units(self) -> tuple[Chunk, Bits]:
+        """The units of all elements, and which of them are new; see `Change` of the journal."""
+        form, size = self.form, self.form.dtype.itemsize
+        chunk = self.chunk
+        if chunk is None:
+            zeros = np.zeros(form.shape, form.dtype)
+            chunk = patched(zeros, tuple(map(slice, form.shape)), self.patches)
+        # Elements beyond the array now may lie inside it when a later mount reads the entry.
+        inside = tuple(map(slice, form.valid))
+        new = np.zeros(form.shape, bool)
+        new[inside] = self.marked[inside]
+        units = chunk[..., np.newaxis]
+        if not self.parts:
+            return units.view(f"V{size}"), new[..., np.newaxis]
+        units, new = units.view("V1").copy(), np.repeat(new[..., np.newaxis], size, axis=-1)
+        for place, (value, known) in self.parts.items():
+            units[place] = value.view("V1")
+            new[place] = known
+        return units, new
 
     def places(self) -> Iterator[tuple[Index, bool]]:
         """The read chunks that have changes, and whether every element of them is new."""

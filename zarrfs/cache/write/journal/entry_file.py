@@ -1,6 +1,6 @@
 """The bytes of an entry: a line of JSON, the changes that it describes, and a hash of both.
 
-The changes of a chunk are one bit per element, then the new elements, then the parts of elements.
+The changes of a chunk are one bit per unit, then the new units; see `Change`.
 """
 
 from __future__ import annotations
@@ -8,35 +8,33 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.cache.write.journal.pending import Bits, Bytes, Change, PendingChunk, PendingGrowth
+from zarrfs.cache.write.journal.pending import Change, PendingChunk, PendingGrowth
 from zarrfs.errors import JournalError
 from zarrfs.format.chunk_grid import Index, Shape
 
-FORMAT = 2
+FORMAT = 3
 HASH_SIZE = 32
 _LARGEST_LINE = 1 << 20
 _LARGEST_GROWTH = 64 << 10
 _PIECE = 1 << 20
-_MOST_AXES = 64
+_MOST_AXES = 65
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkHeader:
-    """The header of an entry, which precedes its elements.
+    """The header of an entry, which precedes its units.
 
     written_ns : when the oldest change was made, in nanoseconds since the epoch.
-    shape : of the chunk.
-    item_size : bytes of an element.
-    marked : how many elements are new.
-    parts : how many elements are new in part.
-    length : bytes of the first line.
+    shape : of the units.
+    item_size : bytes of a unit.
+    marked : how many units are new.
     path, layout, base, old : see `PendingChunk`.
     """
 
@@ -49,47 +47,36 @@ class ChunkHeader:
     shape: Shape
     item_size: int
     marked: int
-    parts: int
-    length: int
 
     @property
-    def size(self) -> int:
-        """Bytes of the whole file."""
-        elements = math.prod(self.shape)
-        part = 8 * len(self.shape) + 2 * self.item_size
-        body = self.marked * self.item_size + -(-elements // 8) + self.parts * part
-        return self.length + body + HASH_SIZE
+    def body(self) -> int:
+        """Bytes of the file behind its first line."""
+        return -(-math.prod(self.shape) // 8) + self.marked * self.item_size + HASH_SIZE
 
 
 def chunk_pieces(pending: PendingChunk, written_ns: int) -> Iterator[bytes]:
     """The bytes of an entry, some at a time."""
     change = pending.change
-    flat = np.ascontiguousarray(change.elements).reshape(-1)
-    bits = np.ascontiguousarray(change.mask, bool).reshape(-1)
-    size = flat.dtype.itemsize
-    header = {
-        "format": FORMAT,
-        "path": pending.path,
-        "index": list(change.index),
-        "layout": pending.layout,
-        "written_ns": written_ns,
-        "base": pending.base,
-        "old": pending.old,
-        "shape": list(change.elements.shape),
-        "item_size": size,
-        "marked": int(np.count_nonzero(bits)),
-        "parts": len(change.parts),
-    }
+    flat = np.ascontiguousarray(change.units).reshape(-1)
+    bits = np.ascontiguousarray(change.new).reshape(-1)
+    header = ChunkHeader(
+        pending.path,
+        change.index,
+        pending.layout,
+        written_ns,
+        pending.base,
+        pending.old,
+        change.units.shape,
+        flat.itemsize,
+        int(np.count_nonzero(bits)),
+    )
 
     def body() -> Iterator[bytes]:
-        yield json.dumps(header).encode() + b"\n"
+        yield json.dumps({"format": FORMAT, **asdict(header)}).encode() + b"\n"
         yield np.packbits(bits).tobytes()
-        step = max(1, _PIECE // max(1, size))
-        plain = flat.view(f"V{size}")
-        for start in range(0, len(plain), step):
-            yield plain[start : start + step][bits[start : start + step]].tobytes()
-        for place, (value, known) in change.parts.items():
-            yield np.array(place, "<i8").tobytes() + value.tobytes() + known.tobytes()
+        step = max(1, _PIECE // flat.itemsize)
+        for start in range(0, len(flat), step):
+            yield flat[start : start + step][bits[start : start + step]].tobytes()
 
     return _hashed(body())
 
@@ -118,16 +105,16 @@ def read_growth(file: BinaryIO, size: int) -> PendingGrowth:
 
 
 def read_header(file: BinaryIO, size: int) -> ChunkHeader:
-    """The header of an entry of ``size`` bytes.
+    """The header of an entry of ``size`` bytes; the rest of it follows.
 
     Raises OSError, and JournalError for a damaged entry.
     """
     line = file.readline(_LARGEST_LINE)
     if not line.endswith(b"\n"):
         raise JournalError("is damaged: its first line does not end")
-    header = _header(_parsed(line), len(line))
-    if header.size != size:
-        raise JournalError(f"is damaged: it has {size} bytes, and says {header.size}")
+    header = _header(_parsed(line))
+    if (says := len(line) + header.body) != size:
+        raise JournalError(f"is damaged: it has {size} bytes, and says {says}")
     return header
 
 
@@ -138,48 +125,29 @@ def read_change(file: BinaryIO, header: ChunkHeader) -> Change:
     a damaged entry.
     """
     reader = _HashedReader(file)
-    reader.read(header.length)
-    elements = np.empty(math.prod(header.shape), f"V{header.item_size}")
-    packed = np.empty(-(-len(elements) // 8), np.uint8)
+    units = np.empty(math.prod(header.shape), f"V{header.item_size}")
+    packed = np.empty(-(-len(units) // 8), np.uint8)
     reader.fill(packed)
-    mask = np.unpackbits(packed, count=len(elements)).astype(bool)
-    if int(np.count_nonzero(mask)) != header.marked:
+    new = np.unpackbits(packed, count=len(units)).astype(bool)
+    if int(np.count_nonzero(new)) != header.marked:
         raise JournalError("is damaged: its marks are wrong")
     step = max(1, _PIECE // header.item_size)
-    for start in range(0, len(elements), step):
-        where = mask[start : start + step]
-        new = np.empty(int(np.count_nonzero(where)), elements.dtype)
-        reader.fill(new.view(np.uint8).reshape(-1))
-        elements[start : start + step][where] = new
-    parts = dict(_parts(reader, header))
+    for start in range(0, len(units), step):
+        where = new[start : start + step]
+        some = np.empty(int(np.count_nonzero(where)), units.dtype)
+        reader.fill(some.view(np.uint8))
+        units[start : start + step][where] = some
     reader.check()
-    shape = header.shape
-    return Change(header.index, elements.reshape(shape), mask.reshape(shape), parts)
-
-
-def _parts(
-    reader: _HashedReader, header: ChunkHeader
-) -> Iterator[tuple[Index, tuple[Bytes, Bits]]]:
-    size, axes = header.item_size, len(header.shape)
-    for _ in range(header.parts):
-        place = tuple(np.frombuffer(reader.read(8 * axes), "<i8").tolist())
-        value, known = reader.read(size), reader.read(size)
-        if not all(0 <= at < length for at, length in zip(place, header.shape, strict=True)):
-            raise JournalError("is damaged: part of an element lies nowhere")
-        yield place, (np.frombuffer(value, np.uint8), np.frombuffer(known, np.uint8) != 0)
+    return Change(header.index, units.reshape(header.shape), new.reshape(header.shape))
 
 
 class _HashedReader:
-    """Reads a file from its beginning, and computes the hash of the bytes read."""
+    """Reads a file behind its first line, and computes the hash of both."""
 
     def __init__(self, file: BinaryIO) -> None:
+        file.seek(0)
         self._file = file
-        self._hash = blake2b(digest_size=HASH_SIZE)
-
-    def read(self, size: int) -> bytes:
-        data = np.empty(size, np.uint8)
-        self.fill(data)
-        return data.tobytes()
+        self._hash = blake2b(file.readline(_LARGEST_LINE), digest_size=HASH_SIZE)
 
     def fill(self, memory: NDArray[np.uint8]) -> None:
         view = memory.data
@@ -216,7 +184,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _header(found: dict[str, Any], length: int) -> ChunkHeader:
+def _header(found: dict[str, Any]) -> ChunkHeader:
     if (number := found.get("format")) != FORMAT:
         raise JournalError(f"has the format {number!r}, which a later version may read")
     header = ChunkHeader(
@@ -229,11 +197,9 @@ def _header(found: dict[str, Any], length: int) -> ChunkHeader:
         shape=_shape(found, "shape"),
         item_size=_number(found, "item_size"),
         marked=_number(found, "marked"),
-        parts=_number(found, "parts"),
-        length=length,
     )
     if (
-        len(header.index) != len(header.shape)
+        len(header.index) + 1 != len(header.shape)
         or not header.item_size
         or header.marked > math.prod(header.shape)
     ):

@@ -69,7 +69,6 @@ class JournalEntry:
             with self.directory.reading(self.name) as (file, size):
                 if read_header(file, size) != self.header:
                     raise JournalError("was replaced by another entry")
-                file.seek(0)
                 return read_change(file, self.header)
         except OSError as error:
             raise JournalError(f"cannot be read: {error.strerror}") from error

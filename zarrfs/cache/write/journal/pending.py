@@ -1,34 +1,38 @@
-"""The forms in which the journal takes changes that are not stored."""
+"""The forms in which the journal takes changes, and what it tells of the stored elements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from zarrfs.array.array import Array
+from zarrfs.cache.write.tile_copy import Bits
+from zarrfs.cache.write.tiles import Slices, Tiles
+from zarrfs.errors import MissingChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index, Shape
-
-Bytes = NDArray[np.uint8]
-Bits = NDArray[np.bool_]
+from zarrfs.format.codec import Chunk
+from zarrfs.store.base import Generation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
     """New elements of one chunk.
 
-    elements : of the chunk's full shape; only those in ``mask`` are valid.
-    mask : which elements are new, of the same shape.
-    parts : by place in the chunk, the bytes in memory of an element that is new in part, and which
-        of these bytes are new. The element is not in ``mask``.
+    units : of the chunk's full shape, with a last axis for the units of an element. A unit is a
+        byte if an element is new in part, otherwise an element. Only the new ones are valid.
+    new : which units are new, of the same shape.
     """
 
     index: Index
-    elements: NDArray[Any]
-    mask: Bits
-    parts: Mapping[Index, tuple[Bytes, Bits]]
+    units: Chunk
+    new: Bits
+
+    @property
+    def elements(self) -> Chunk:
+        return self.units.view(f"V{self.units.itemsize * self.units.shape[-1]}")[..., 0]
 
 
 class PendingChunk(NamedTuple):
@@ -68,3 +72,57 @@ class PendingGrowth(NamedTuple):
 
 
 Pending: TypeAlias = PendingChunk | PendingGrowth
+
+
+def state_name(generation: Generation | None) -> str:
+    """Names the state of a stored object, as `PendingChunk.base` does."""
+    return "missing" if generation is None else repr(generation)
+
+
+def layout_name(array: Array, tiles: Tiles) -> str:
+    """Identifies the layout of an array; arrays of one layout have interchangeable tiles."""
+    layout = array.layout
+    return (
+        f"{list(array.metadata.shape)} in {list(tiles.grid.largest_chunk)} of "
+        f"{layout.data_type.name}"
+    )
+
+
+def stored_hash(array: Array, tiles: Tiles, change: Change) -> str | None:
+    """A hash of the stored elements that changes replace; None if they cannot be read."""
+    try:
+        elements = stored_tile(array, tiles, change.index)
+    except ZarrfsError:
+        return None
+    return None if elements is None else hash_of(tiles, elements, change)
+
+
+def hash_of(tiles: Tiles, elements: Chunk, change: Change) -> str:
+    """As `stored_hash`, of a tile whose stored elements are known."""
+    inside = inside_array(tiles, change.index)
+    stored = in_units(elements[inside], change.units.itemsize)
+    return blake2b(stored[change.new[inside]].tobytes(), digest_size=16).hexdigest()
+
+
+def stored_tile(array: Array, tiles: Tiles, tile: Index) -> Chunk | None:
+    """The elements of a tile as they are stored now; None if they cannot be read."""
+    form = tiles.form(tile)
+    elements = np.empty(form.shape, form.dtype)
+    for result in array.read_chunks(list(tiles.chunks(tile))):
+        chunk = result.chunk
+        if isinstance(result.error, MissingChunkError):
+            chunk = array.fill_chunk(result.index)
+        if chunk is None:
+            return None
+        elements[form.part(tiles.locate(result.index).place)] = chunk
+    return elements
+
+
+def in_units(elements: Chunk, size: int) -> Chunk:
+    """Elements with a last axis for their units of ``size`` bytes each."""
+    return elements[..., np.newaxis].view(f"V{size}")
+
+
+def inside_array(tiles: Tiles, tile: Index) -> Slices:
+    """The slices of a tile that are inside the array."""
+    return tuple(map(slice, tiles.form(tile).valid))
