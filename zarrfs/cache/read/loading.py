@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
 
 from zarrfs.array.array import Array
 from zarrfs.array.stored_chunks import ChunkResult
@@ -26,7 +25,7 @@ _REMOTE_BATCH = 32 << 20
 _PATIENCE = 0.004
 
 
-def jobs(array: Array, cache: BlockCache, indices: Sequence[Index]) -> Iterator[list[Index]]:
+def jobs(array: Array, cache: BlockCache, indices: Sequence[Index]) -> Iterator[Sequence[Index]]:
     """Divide chunks into jobs of a worthwhile size, as few and as equal as possible.
 
     A remote store is asked for several shards at once by several jobs. From a local one, a thread
@@ -42,55 +41,22 @@ def jobs(array: Array, cache: BlockCache, indices: Sequence[Index]) -> Iterator[
         share = array.total_cost(indices, CHUNK_OVERHEAD) // (_JOBS_A_THREAD * cache.pool.count)
         most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
     # A job takes no more than that, unless a single chunk does.
-    most = min(most, cache.budget.total // 16)
-    most -= array.shard_cost
-    if sharded and not array.store.traits.near:
-        for _, shard in groupby(wanted, key=itemgetter(0)):
-            yield from _jobs(array, [index for _, index in shard], most)
-    else:
-        yield from _jobs(array, [index for _, index in wanted], most)
+    most = min(most, cache.budget.total // 16) - array.shard_cost
+    each = array.cost(array.layout.read.largest_chunk) + CHUNK_OVERHEAD
+    apart = sharded and not array.store.traits.near
+    for _, shard in groupby(wanted, key=lambda one: one[0] if apart else None):
+        yield from equal_jobs([index for _, index in shard], max(1, most // each))
 
 
-def _jobs(array: Array, indices: list[Index], most: int) -> Iterator[list[Index]]:
-    """Divide chunks in this order; each job takes ``most`` bytes or is a single chunk."""
-    if array.total_cost(indices, CHUNK_OVERHEAD) <= most:
-        yield indices
-        return
-    costs = [array.total_cost([index], CHUNK_OVERHEAD) for index in indices]
-    yield from equal_jobs(indices, costs, most)
-
-
-def equal_jobs(indices: Sequence[Index], costs: Sequence[int], most: int) -> Iterator[list[Index]]:
-    """As many chunks in each job as ``most`` allows, at least one, about as much in each job.
-
-    costs : of each chunk.
+def equal_jobs(indices: Sequence[Index], most: int) -> Iterator[Sequence[Index]]:
+    """As few jobs of up to ``most`` chunks as possible, each about as long.
 
     A short last job would let its thread wait for those of the others.
     """
-    if not indices:
-        return
-    share = sum(costs) / _count_jobs(costs, most)
-    batch: list[Index] = []
-    cost = gone = number = 0
-    for index, more in zip(indices, costs, strict=True):
-        if batch and (cost + more > most or gone + more / 2 > share * (number + 1)):
-            yield batch
-            batch, cost = [], 0
-            number += 1
-        batch.append(index)
-        cost += more
-        gone += more
-    yield batch
-
-
-def _count_jobs(costs: Sequence[int], most: int) -> int:
-    """The fewest jobs of ``most`` bytes, in this order."""
-    count, cost = 1, 0
-    for more in costs:
-        if cost and cost + more > most:
-            count, cost = count + 1, 0
-        cost += more
-    return count
+    total = len(indices)
+    count = -(-total // most)
+    for i in range(count):
+        yield indices[total * i // count : total * (i + 1) // count]
 
 
 def in_time(results: Iterable[ChunkResult]) -> Iterator[list[ChunkResult]]:
