@@ -30,12 +30,11 @@ class Rank(IntEnum):
     COPYING = 3  # gathered changes that were answered and are being copied
     TILE = 4  # the changes of one tile, held while elements are copied
     DIRTY_OBJECTS = 5  # which tiles have changes
-    FLUSHER = 6  # which objects are due to be stored
-    WRITE_BACK = 7  # which arrays have changes
-    STAGED_ROWS = 8  # rows of chunks in a staging file
-    BUDGET = 9  # bytes of memory; held while memory is reclaimed
-    CACHE = 10  # decoded chunks and slabs
-    LOADERS = 11  # jobs for threads
+    WRITE_BACK = 6  # which arrays have changes
+    STAGED_ROWS = 7  # rows of chunks in a staging file
+    BUDGET = 8  # bytes of memory; held while memory is reclaimed
+    CACHE = 9  # decoded chunks and slabs
+    LOADERS = 10  # jobs for threads
 
 
 class LockOrderError(AssertionError):

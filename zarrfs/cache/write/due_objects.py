@@ -7,18 +7,15 @@ from collections.abc import Callable, Sequence
 
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
-from zarrfs.locks import Rank, ranked_lock
 
 
 class DueObjects:
     """Thread-safe.
 
-    A batch is as large as it may be without leaving another thread idle: each batch costs a message
-    to a worker process, and a step that makes its objects durable.
+    Each batch costs a message to a worker process, and a step that makes its objects durable. So
+    all threads together take what is due.
 
-    Shared state, under ``_lock``: ``_due``, the objects in their order; ``_queued`` and ``_busy``,
-    how many jobs wait for a thread and how many store objects. Together they are at most as many as
-    there are flusher threads.
+    Shared state: ``_due``, the objects in their order. Each operation on a deque is atomic.
     """
 
     def __init__(
@@ -32,44 +29,25 @@ class DueObjects:
         self._most = most
         self._store = store
         self._due: deque[Index] = deque()
-        self._queued = 0
-        self._busy = 0
-        self._lock = ranked_lock(Rank.FLUSHER)
 
     def add(self, objects: Sequence[Index]) -> None:
         """Have these objects stored soon. Does not block."""
-        with self._lock:
-            self._due.extend(objects)
-            jobs = self._more_jobs()
-        self._submit(jobs)
+        self._due.extend(objects)
+        for _ in range(min(len(objects), self._write_back.flushers)):
+            self._write_back.submit(self._run, ahead=True)
 
     def _run(self) -> None:
-        with self._lock:
-            idle = max(1, self._write_back.flushers - self._busy)
-            # There may be more jobs than due objects.
-            count = min(-(-len(self._due) // idle), self._most)
-            group = [self._due.popleft() for _ in range(count)]
-            self._queued -= 1
-            self._busy += 1
-            jobs = self._more_jobs()
-        self._submit(jobs)
+        """Store a batch; there may be more jobs than due objects."""
+        group: list[Index] = []
+        share = -(-len(self._due) // self._write_back.flushers)
+        try:
+            while len(group) < min(share, self._most):
+                group.append(self._due.popleft())
+        except IndexError:
+            pass  # other threads have taken them
         try:
             if group:
                 self._store(group)
         finally:
-            with self._lock:
-                self._busy -= 1
-                jobs = self._more_jobs()
-            self._submit(jobs)
-
-    def _more_jobs(self) -> int:
-        """How many jobs the caller must submit. With the lock held."""
-        wanted = min(len(self._due), self._write_back.flushers - self._busy)
-        jobs = max(0, wanted - self._queued)
-        self._queued += jobs
-        return jobs
-
-    def _submit(self, jobs: int) -> None:
-        """Without the lock: a closed pool runs them in this thread."""
-        for _ in range(jobs):
-            self._write_back.submit(self._run, ahead=True)
+            if self._due:
+                self._write_back.submit(self._run, ahead=True)
