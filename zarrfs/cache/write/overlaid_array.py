@@ -146,7 +146,7 @@ class OverlaidArray(CachedArray):
                         if changes.gone or stored in stored_since:
                             outdated.append(index)
                         else:
-                            found.append((index, changes.over(place, chunk)))
+                            found.append((index, changes.merged(place, chunk)))
                 elif stored in stored_since:
                     # The chunk may have been loaded before the changes were stored; now they are
                     # not dirty any more.

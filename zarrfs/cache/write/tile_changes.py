@@ -22,10 +22,8 @@ from zarrfs.cache.write.tile_copy import (
     Bytes,
     Patch,
     TileCopy,
-    copy_beside,
     copy_marked,
     element_bytes,
-    patched,
     within,
 )
 from zarrfs.cache.write.tiles import Slices, TileForm
@@ -49,26 +47,18 @@ _PARTS = 64
 _ELEMENTS_A_PART = 64
 
 
-class TileChanges:
+class TileChanges(TileCopy):
     """New elements of one tile, and marks that say which elements are new.
 
     lock : held while elements are copied in or out. The caller of every method holds it, unless the
         method says otherwise. The event loop never waits for it.
-    chunk : memory of the tile; None as long as there are patches. Unmarked elements have their
-        stored values once `over` has copied these, and are undefined before.
-    version : grows with every change.
-    since : when the oldest of the changes was made (`time.monotonic`).
-    parts : by place in the tile, new bytes of elements that are not marked, and which bytes these
-        are. A tile with patches has no parts.
-    whole : whether every element inside the array is new.
     charged : bytes of memory that are reserved for it.
     gone : whether it is stored, and its object has forgotten it: new changes need a new instance.
     """
 
     __slots__ = (
-        "_based", "_behind", "_elements", "_inside", "_later", "_lent", "_marked", "_missing",
-        "_owns", "_owns_marks", "_patches", "_storing", "charged", "chunk", "form", "gone", "lock",
-        "parts", "since", "version", "whole",
+        "_behind", "_elements", "_inside", "_later", "_lent", "_missing", "_owns", "_owns_marks",
+        "_storing", "charged", "gone", "lock",
     )  # fmt: skip
 
     def __init__(
@@ -78,24 +68,15 @@ class TileChanges:
         since : None: now.
         memory : of all new elements of the tile, charged; see `write_boxes`. None: there are none.
         """
+        since = time.monotonic() if since is None else since
+        super().__init__(form, None, None, [], {}, whole=False, version=0, since=since)
         self.lock = ranked_lock(Rank.TILE)
-        self.form = form
         self._inside = tuple(map(slice, form.valid))
-        self.chunk: Chunk | None = None
-        self.version = 0
-        self.since = time.monotonic() if since is None else since
-        self.parts: dict[Index, tuple[Bytes, Bits]] = {}
-        self.whole = False
         self.charged = 0
         self.gone = False
-        self._patches: list[Patch] = []
         self._elements = 0
         self._owns = self._owns_marks = True
-        # None: none of the elements is new, or all of them are.
-        self._marked: Bits | None = None
         self._missing = math.prod(form.valid)
-        # For each read chunk, whether its unmarked elements have their stored values.
-        self._based: Bits | None = None
         # Whether a copy that is being stored shares the memory: marked elements must not change.
         self._lent = False
         # How many patches are being stored; None: no thread stores the tile.
@@ -119,7 +100,7 @@ class TileChanges:
         """Bytes of memory that the tile takes, without memory that another owner has reserved."""
         size = OVERHEAD + max(0, len(self.parts) - _PARTS_PAID) * _PART
         if self.chunk is None:
-            return size + sum(patch.values.nbytes + _PATCH for patch in self._patches)
+            return size + sum(patch.values.nbytes + _PATCH for patch in self.patches)
         size += self._behind
         if not self.whole and self._owns_marks:
             size += self.chunk.size
@@ -130,7 +111,7 @@ class TileChanges:
         """Bytes of new elements, or of the memory that they are in. Needs no lock."""
         if (chunk := self.chunk) is not None:
             return chunk.nbytes
-        return sum(patch.values.nbytes for patch in list(self._patches))
+        return sum(patch.values.nbytes for patch in list(self.patches))
 
     def copies_to_change(self) -> int:
         """Bytes that the next change must copy first, because the tile is being stored."""
@@ -145,7 +126,7 @@ class TileChanges:
             more = values is None and not self.whole and len(self.parts) >= _PARTS_PAID
             return _PART if more else 0
         if values is not None and self._stays_patches(values.size, values.nbytes):
-            return (0 if self._patches else OVERHEAD) + values.nbytes + _PATCH
+            return (0 if self.patches else OVERHEAD) + values.nbytes + _PATCH
         return self.cost(self.form.elements, self.form.dtype) - self.charged
 
     # --- changes ----------------------------------------------------------------
@@ -153,7 +134,7 @@ class TileChanges:
     def write(self, where: Slices, values: Chunk, view: np.dtype[Any]) -> None:
         """Set elements; ``values`` are of the type ``view`` in some byte order."""
         if self.chunk is None and self._stays_patches(values.size, values.nbytes):
-            self._patches.append(Patch(where, values.astype(view), view))
+            self.patches.append(Patch(where, values.astype(view), view))
             self._elements += values.size
             self.version += 1
             return
@@ -185,7 +166,7 @@ class TileChanges:
     def write_part(self, place: Index, value: Bytes, known: Bits) -> bool:
         """Set the ``known`` bytes of one element; False if there are too many parts."""
         self._have_memory()
-        if self.whole or (self._marked is not None and self._marked[place]):
+        if self.whole or (self.marks is not None and self.marks[place]):
             self._begin_change(place)
             self._element(place)[known] = value[known]
             return True
@@ -202,8 +183,6 @@ class TileChanges:
             self._write(where, whole.reshape((1,) * len(place)), whole.dtype, there=False)
             return True
         self._begin_change(None)
-        if self._based is not None and self._based[self.form.chunk_of(place)]:
-            self._element(place)[known] = value[known]
         return True
 
     def adopt(self, chunk: Chunk, marked: Bits) -> None:
@@ -214,37 +193,16 @@ class TileChanges:
         self._begin_change(inside, where)
         np.copyto(self._memory.view(chunk.dtype)[inside], chunk[inside], where=where)
         if not self.whole:
-            self._set_marks(marked.copy() if self._marked is None else self._marked | marked)
+            self._set_marks(marked.copy() if self.marks is None else self.marks | marked)
 
     # --- reading ----------------------------------------------------------------
 
     def now(self, place: Index) -> Chunk | None:
-        """A read chunk, if every element inside the array has its new or stored value, else None.
+        """A read chunk, if every element inside the array is new, else None.
 
         Readers may read it without the lock; they may or may not see changes made meanwhile.
         """
-        if self.chunk is None:
-            return None
-        if self.whole or (self._based is not None and self._based[place]):
-            return self.chunk[self.form.part(place)]
-        return None
-
-    def over(self, place: Index, base: Chunk) -> Chunk:
-        """A read chunk whose stored elements are ``base``, with its changes; otherwise as `now`."""
-        part = self.form.part(place)
-        if self.chunk is None:
-            return patched(base, part, self._patches)
-        if (new := self.now(place)) is not None:
-            return new
-        where = None if self._marked is None else ~self._marked[part]
-        copy_marked(self.chunk[part], base, where)
-        if self._based is None:
-            self._based = np.zeros(self.form.counts, bool)
-        self._based[place] = True
-        for at, (value, known) in self.parts.items():
-            if within(at, part):
-                self._element(at)[known] = value[known]
-        return self.chunk[part]
+        return self.part(place) if self.whole else None
 
     # --- storing ----------------------------------------------------------------
 
@@ -254,8 +212,8 @@ class TileChanges:
         return TileCopy(
             self.form,
             self.chunk,
-            self._marked,
-            list(self._patches),
+            self.marks,
+            list(self.patches),
             {at: (value.copy(), known.copy()) for at, (value, known) in self.parts.items()},
             self.whole,
             self.version,
@@ -264,7 +222,7 @@ class TileChanges:
 
     def begin_store(self) -> TileCopy:
         """A copy to be stored; from now on later changes are recorded."""
-        self._storing = len(self._patches)
+        self._storing = len(self.patches)
         return self.copy()
 
     def stored(self, copy: TileCopy) -> bool:
@@ -277,9 +235,9 @@ class TileChanges:
             return True
         self.since = time.monotonic()
         if self.chunk is None:
-            for patch in self._patches[: self._storing or 0]:
+            for patch in self.patches[: self._storing or 0]:
                 self._elements -= patch.values.size
-            del self._patches[: self._storing or 0]
+            del self.patches[: self._storing or 0]
             self._storing = None
             return False
         for place, (value, known) in copy.parts.items():
@@ -288,8 +246,6 @@ class TileChanges:
                 del self.parts[place]
         later = np.zeros(self.form.shape, bool) if self._later is None else self._later
         self.end_store()
-        # Elements that were not new have been merged with stored ones, but not in this memory.
-        self._based = np.ones(self.form.counts, bool) if copy.whole else None
         self._set_marks(later)
         return False
 
@@ -315,9 +271,9 @@ class TileChanges:
         if (self._elements + elements) * _LARGEST_SHARE > inside:
             return False
         size = inside * self.form.dtype.itemsize
-        if not self._patches:
+        if not self.patches:
             return 2 * (nbytes + _PATCH) <= size
-        return len(self._patches) < min(_MOST_PATCHES, size // _PATCH)
+        return len(self.patches) < min(_MOST_PATCHES, size // _PATCH)
 
     def _have_memory(
         self, memory: Chunk | None = None, marks: Bits | None = None, newer: Sequence[Slices] = ()
@@ -331,13 +287,16 @@ class TileChanges:
         form = self.form
         self._owns = memory is None
         self.chunk = np.empty(form.shape, form.dtype) if memory is None else memory.view(form.dtype)
-        self._marked, self._owns_marks = marks, marks is None
-        patches, self._patches = self._patches, []
+        self.marks, self._owns_marks = marks, marks is None
+        patches, self.patches = self.patches, []
         storing, self._storing = self._storing, None
+        older = np.ones(form.shape if patches else (), bool)
+        for where in newer if patches else ():
+            older[where] = False
         for number, patch in enumerate(patches):
             if number == storing:
                 self._storing = 0
-            copy_beside(self.chunk[patch.where], patch, newer)
+            copy_marked(self.chunk[patch.where], patch.values, older[patch.where])
             self._write(*patch, there=True)
         self._storing = None if storing is None else 0
 
@@ -353,11 +312,11 @@ class TileChanges:
         if self.parts:
             for place in [place for place in self.parts if within(place, where)]:
                 del self.parts[place]
-        if self._marked is None:
-            self._marked = np.zeros(self.form.shape, bool)
-        marked = self._marked[where]
+        if self.marks is None:
+            self.marks = np.zeros(self.form.shape, bool)
+        marked = self.marks[where]
         self._missing -= marked.size - int(np.count_nonzero(marked))
-        self._marked[where] = True
+        self.marks[where] = True
         if self._missing == 0:
             self._set_whole()
 
@@ -378,11 +337,11 @@ class TileChanges:
             if self._storing is not None and self._owns:
                 self._behind += self.chunk.nbytes
             self.chunk = self.chunk.copy()
-            self._marked = None if self._marked is None else self._marked.copy()
+            self.marks = None if self.marks is None else self.marks.copy()
             self._lent, self._owns, self._owns_marks = False, True, True
 
     def _set_whole(self) -> None:
-        self.whole, self._missing, self._marked = True, 0, None
+        self.whole, self._missing, self.marks = True, 0, None
         self.parts.clear()
 
     def _set_marks(self, marked: Bits) -> None:
@@ -391,7 +350,7 @@ class TileChanges:
         inside = marked[self._inside]
         self._missing = inside.size - int(np.count_nonzero(inside))
         self.whole = self._missing == 0
-        self._marked, self._owns_marks = (None if self.whole else marked), True
+        self.marks, self._owns_marks = (None if self.whole else marked), True
 
     def _element(self, place: Index) -> Bytes:
         """The bytes of one element, in the memory of the tile."""

@@ -1,4 +1,4 @@
-"""A snapshot of the changes of one tile, to be stored or kept in the journal."""
+"""The changes of one tile at an instant, as they are read, stored or kept in the journal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from zarrfs.cache.write.tiles import Slices, TileForm
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
-from zarrfs.format.copying import copy_elements, plain_type
+from zarrfs.format.copying import plain_type
 
 Bytes = NDArray[np.uint8]
 Bits = NDArray[np.bool_]
@@ -34,11 +34,16 @@ class Patch(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class TileCopy:
-    """A snapshot of the changes of a tile, to be stored. It never changes.
+    """New elements of one tile. A snapshot that `TileChanges` makes of itself never changes.
 
+    chunk : memory of the tile; None as long as there are patches. Elements that are not new are
+        undefined.
     marks : which elements of ``chunk`` are new, undefined beyond the array; None: none or all.
-    chunk, patches, parts, whole, version, since : as in `TileChanges`. Elements of ``chunk`` that
-        are not new are undefined.
+    parts : by place in the tile, new bytes of elements that are not marked, and which bytes these
+        are. A tile with patches has no parts.
+    whole : whether every element inside the array is new.
+    version : grows with every change.
+    since : when the oldest of the changes was made (`time.monotonic`).
     """
 
     form: TileForm
@@ -49,11 +54,6 @@ class TileCopy:
     whole: bool
     version: int
     since: float
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tile."""
-        return self.form.elements * self.form.dtype.itemsize
 
     @property
     def marked(self) -> Bits:
@@ -115,7 +115,12 @@ class TileCopy:
         return self.chunk[self.form.part(place)]
 
     def merged(self, place: Index, base: Chunk) -> Chunk:
-        """A read chunk in memory of its own: the stored elements ``base`` with the changes."""
+        """A read chunk whose stored elements are ``base``, with the changes.
+
+        It is in memory of its own, unless every element is new.
+        """
+        if self.whole:
+            return self.part(place)
         part = self.form.part(place)
         if self.chunk is None:
             return patched(base, part, self.patches)
@@ -136,18 +141,6 @@ def patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
             target, source = common
             chunk.view(view)[target] = values[source]
     return chunk
-
-
-def copy_beside(target: Chunk, patch: Patch, newer: Sequence[Slices]) -> None:
-    """Copy the elements of a patch that are in no ``newer`` part of the tile.
-
-    target : the part of the tile that the patch sets.
-    """
-    older = np.ones(patch.values.shape, bool)
-    for where in newer:
-        if (common := _common(patch.where, where)) is not None:
-            older[common[0]] = False
-    copy_marked(target, patch.values, older)
 
 
 def _common(one: Slices, other: Slices) -> tuple[Slices, Slices] | None:
@@ -184,10 +177,7 @@ def within(place: Index, where: Slices) -> bool:
     return all((s.start or 0) <= i < s.stop for i, s in zip(place, where, strict=True))
 
 
-def copy_marked(target: Chunk, source: Chunk, where: Bits | None) -> None:
+def copy_marked(target: Chunk, source: Chunk, where: Bits) -> None:
     """Copy elements bit for bit, which numpy does not promise for some types."""
     plain = plain_type(target.dtype.itemsize)
-    if where is None:
-        copy_elements(source.view(plain), target.view(plain))
-    else:
-        np.copyto(target.view(plain), source.view(plain), where=where)
+    np.copyto(target.view(plain), source.view(plain), where=where)
