@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,12 @@ from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.scratch_file import ScratchBuffers
 
-_T = TypeVar("_T")
+MakeRoom = Callable[[Callable[[float], bool], bool], bool]
+"""Stores changes until a function, which waits for the given number of seconds, succeeds.
+
+The second argument says whether other files may lose what they have gathered. Returns False if only
+objects that are new in part are left to store. Raises ZarrfsError if nothing can be stored.
+"""
 
 
 class Buffer(NamedTuple):
@@ -26,20 +31,6 @@ class Buffer(NamedTuple):
     memory: NDArray[np.uint8]
     marks: NDArray[np.uint8] | None = None
     in_file: bool = False
-
-
-class MakeRoom(Protocol):
-    """Stores changes until ``take``, which waits for the given number of seconds, succeeds.
-
-    scatter : whether other files may lose what they have gathered.
-
-    Returns False if only objects that are new in part are left to store. Raises ZarrfsError if
-    nothing can be stored.
-    """
-
-    def __call__(
-        self, take: Callable[[float], bool], *, partly: bool, scatter: bool = True
-    ) -> bool: ...
 
 
 class GatherMemory:
@@ -82,54 +73,43 @@ class GatherMemory:
         marks : bytes, all zero, in a staging file in any case. They are used for chunks that are
             new in part; mostly none of them is touched.
         """
-        return self._stage_in_memory(size, marks, beside) or self._stage_in_file(
-            size, marks, beside
-        )
+        for in_file in (False, True):
+            memory, staged = (0, size + marks) if in_file else (size, marks)
+            if memory + beside > self._budget.total or staged > self.staging.largest:
+                continue
+            # Other files keep what they have gathered, unless this takes no memory from them:
+            # stored in part, it would be stored again.
+            lent = self._once(partial(self._lend_with_place, memory, beside), scatter=in_file)
+            if lent is None:
+                continue
+            if (made := self.staging.make(staged)) is None:
+                self._budget.release(beside)
+            elif in_file:
+                return Buffer(made[:size], made[size:], in_file=True)
+            else:
+                return lent._replace(marks=made)
+        return None
 
-    def _stage_in_memory(self, size: int, marks: int, beside: int) -> Buffer | None:
-        """Other files keep what they have gathered: stored in part, it would be stored again."""
-        if size + beside > self._budget.total:
+    def _lend_with_place(self, size: int, beside: int) -> Buffer | None:
+        """As `lend`, if one more staging file may exist; its place is reserved."""
+        if not self.staging.reserve():
             return None
-        lent = self._once(self._with_place(partial(self.lend, size, beside)), scatter=False)
-        made = None if lent is None else self._make(marks, beside)
-        return None if lent is None or made is None else lent._replace(marks=made)
+        buffer: Buffer | None = Buffer(np.empty(0, np.uint8))
+        if size:
+            buffer = self.lend(size, beside)
+        elif not self._budget.try_reserve(beside):
+            buffer = None
+        if buffer is None:
+            self.staging.release()
+        return buffer
 
-    def _stage_in_file(self, size: int, marks: int, beside: int) -> Buffer | None:
-        if beside > self._budget.total or size + marks > self.staging.largest:
-            return None
-        reserve = partial(self._budget.try_reserve, beside)
-        if not self._once(self._with_place(lambda: reserve() or None)):
-            return None
-        made = self._make(size + marks, beside)
-        return None if made is None else Buffer(made[:size], made[size:], in_file=True)
-
-    def _make(self, size: int, beside: int) -> NDArray[np.uint8] | None:
-        """Make the staging file whose place is reserved, or give up what is reserved with it."""
-        made = self.staging.make(size)
-        if made is None:
-            self._budget.release(beside)
-        return made
-
-    def _with_place(self, reserve: Callable[[], _T | None]) -> Callable[[], _T | None]:
-        """``reserve``, which succeeds only if one more staging file may exist."""
-
-        def both() -> _T | None:
-            if not self.staging.reserve():
-                return None
-            if (reserved := reserve()) is None:
-                self.staging.release()
-            return reserved
-
-        return both
-
-    def _once(self, reserve: Callable[[], _T | None], *, scatter: bool = True) -> _T | None:
-        """The result of ``reserve`` once there is room; None if none can be made."""
-        found: list[_T] = []
+    def _once(self, lend: Callable[[], Buffer | None], *, scatter: bool = True) -> Buffer | None:
+        """The result of ``lend`` once there is room; None if none can be made."""
+        found: list[Buffer] = []
 
         def take() -> bool:
-            if (reserved := reserve()) is not None:
-                found.append(reserved)
-            return reserved is not None
+            if (buffer := lend()) is not None:
+                found.append(buffer)
+            return buffer is not None
 
-        attempt = partial(self._budget.attempt, take)
-        return found[0] if self._make_room(attempt, partly=False, scatter=scatter) else None
+        return found[0] if self._make_room(partial(self._budget.attempt, take), scatter) else None

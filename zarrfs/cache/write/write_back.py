@@ -117,7 +117,7 @@ class WriteBack:
         spill: str | None = None,
     ) -> None:
         self.budget = budget
-        self.memory = GatherMemory(budget, spill, self._until)
+        self.memory = GatherMemory(budget, spill, partial(self._until, partly=False))
         self._stats = stats
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
@@ -253,7 +253,7 @@ class WriteBack:
             )
         self._until(partial(self.budget.try_reserve, size), partly=True)
 
-    def _until(self, take: Callable[[float], bool], *, partly: bool, scatter: bool = True) -> bool:
+    def _until(self, take: Callable[[float], bool], scatter: bool = True, *, partly: bool) -> bool:
         """Store changes until ``take``, which waits for the given number of seconds, succeeds.
 
         partly : also store objects of which only a part is new; otherwise return False if no other
