@@ -43,8 +43,8 @@ def jobs(array: Array, cache: BlockCache, indices: Sequence[Index]) -> Iterator[
     # A job takes no more than that, unless a single chunk does.
     most = min(most, cache.budget.total // 16) - array.shard_cost
     each = array.cost(array.layout.read.largest_chunk) + CHUNK_OVERHEAD
-    apart = sharded and not array.store.traits.near
-    for _, shard in groupby(wanted, key=lambda one: one[0] if apart else None):
+    by_shard = sharded and not array.store.traits.near
+    for _, shard in groupby(wanted, key=lambda one: one[0] if by_shard else None):
         yield from equal_jobs([index for _, index in shard], max(1, most // each))
 
 
