@@ -35,7 +35,7 @@ from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.tree import Tree
 from zarrfs.fs.replay import replay_changes, replay_growth, replaying
 from zarrfs.fs.status import MountStatus, stats_document, summary
-from zarrfs.fs.xattrs import PREFIX, NodeXattrs, own_xattrs
+from zarrfs.fs.xattrs import PREFIX, Encoded, NodeXattrs, own_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
 from zarrfs.views.bytes_view import BytesView
@@ -248,26 +248,22 @@ class FileSystem:
         if not name.startswith(PREFIX):
             # ls -l asks for three attributes of the system for each entry.
             raise NoSuchAttribute(name)
-        place = await self._place(inode)
-        if (values := own_xattrs(place)) is not None:
-            if name not in values:
-                raise NoSuchAttribute(name)
-            return values[name]
-        node, xattrs = place.node, self._xattrs
-        if (value := xattrs.value(node, name, blocking=False)) is None:
-            value = await self._threads.run(lambda: xattrs.value(node, name, blocking=True))
-        if value is None:
+        place, encoded = await self._xattrs_of(inode)
+        if name not in encoded.names:
             raise NoSuchAttribute(name)
-        return value
+        if encoded.values is not None:
+            return encoded.values[name]
+        return await self._threads.run(lambda: self._xattrs.value(place.node, name))
 
     async def listxattr(self, inode: int) -> list[str]:
+        return list((await self._xattrs_of(inode))[1].names)
+
+    async def _xattrs_of(self, inode: int) -> tuple[Place, Encoded]:
         place = await self._place(inode)
-        if (values := own_xattrs(place)) is not None:
-            return list(values)
-        node, xattrs = place.node, self._xattrs
-        if (names := xattrs.names(node, blocking=False)) is None:
-            names = await self._threads.run(lambda: xattrs.names(node, blocking=True))
-        return list(names or ())
+        encoded = own_xattrs(place) or self._xattrs.known(place.node)
+        if encoded is None:
+            encoded = await self._threads.run(lambda: self._xattrs.encoded(place.node))
+        return place, encoded
 
     async def statfs(self) -> Space:
         space = await self._threads.run(self._tree.store.free_space)

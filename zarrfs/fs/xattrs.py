@@ -11,7 +11,6 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,17 +29,17 @@ _MOST_KEPT = 64
 _LARGEST_KEPT = 65536  # bytes of the values of one node
 
 
-class _Encoded(NamedTuple):
+class Encoded(NamedTuple):
     """The attributes of one node, encoded.
 
+    names : in their order.
     values : None if they have many bytes; then each is encoded when a program asks for it.
+    source : what they were made from: the metadata of the node, and its note.
     """
 
-    metadata: object
-    note: str | None
-    names: frozenset[str]
-    order: tuple[str, ...]
+    names: dict[str, None]
     values: dict[str, bytes] | None
+    source: tuple[object, str | None] = (None, None)
 
 
 PREFIX = "user."
@@ -56,60 +55,52 @@ class NodeXattrs:
 
     def __init__(self, config: FileSystemConfig) -> None:
         self._config = config
-        self._kept: OrderedDict[str, _Encoded] = OrderedDict()
+        self._kept: OrderedDict[str, Encoded] = OrderedDict()
         self._lock = threading.Lock()
 
-    def names(self, node: MountedNode, *, blocking: bool) -> tuple[str, ...] | None:
-        """All names; None if the attributes are not encoded yet and the caller may not block."""
-        encoded = self._encoded(node, blocking=blocking)
-        return None if encoded is None else encoded.order
+    def known(self, node: MountedNode) -> Encoded | None:
+        """The attributes of a node, if they are encoded already. Does not block."""
+        found = self._kept.get(node.node.path)
+        return found if found is not None and _is_of(found, node) else None
 
-    def value(self, node: MountedNode, name: str, *, blocking: bool) -> bytes | None:
-        """One value; None as in `names`. Raises NoSuchAttribute."""
-        if (encoded := self._encoded(node, blocking=blocking)) is None:
-            return None
-        if name not in encoded.names:
-            raise NoSuchAttribute(name)
-        if encoded.values is not None:
-            return encoded.values[name]
-        if not blocking:
-            return None
+    def encoded(self, node: MountedNode) -> Encoded:
+        """The attributes of a node. Blocks."""
         with self._lock:
-            found = next(
-                (make() for other, make in _values(node, self._config) if other == name), None
-            )
-        if found is None or (data := _encode(found)) is None:
-            raise NoSuchAttribute(name)
-        return data
-
-    def _encoded(self, node: MountedNode, *, blocking: bool) -> _Encoded | None:
-        path = node.node.path
-        with self._lock if blocking else nullcontext():
-            found = self._kept.get(path)
-            same = found is not None and found.metadata is node.node.metadata
-            if found is not None and same and found.note == node.note:
-                return found
-            if not blocking:
-                return None
-            found = self._kept[path] = _all_of(node, self._config)
-            self._kept.move_to_end(path)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            if (found := self.known(node)) is None:
+                path = node.node.path
+                found = self._kept[path] = _encoded(node, self._config)
+                self._kept.move_to_end(path)
+                while len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
             return found
 
+    def value(self, node: MountedNode, name: str) -> bytes:
+        """One value, where `Encoded` has none. Blocks. Raises NoSuchAttribute."""
+        with self._lock:
+            found = (make() for other, make in _values(node, self._config) if other == name)
+            if (value := next(found, None)) is None or (data := _encode(value)) is None:
+                raise NoSuchAttribute(name)
+            return data
 
-def _all_of(node: MountedNode, config: FileSystemConfig) -> _Encoded:
-    metadata, note = node.node.metadata, node.note
+
+def _is_of(encoded: Encoded, node: MountedNode) -> bool:
+    metadata, note = encoded.source
+    return metadata is node.node.metadata and note == node.note
+
+
+def _encoded(node: MountedNode, config: FileSystemConfig) -> Encoded:
+    source = node.node.metadata, node.note
+    names: dict[str, None] = {}
     values: dict[str, bytes] | None = {}
-    order, kept = [], 0
+    kept = 0
     for name, data in _carried(_values(node, config)):
-        order.append(name)
+        names[name] = None
         kept += len(data)
-        if values is not None:
-            values[name] = data
         if kept > _LARGEST_KEPT:
             values = None
-    return _Encoded(metadata, note, frozenset(order), tuple(order), values)
+        if values is not None:
+            values[name] = data
+    return Encoded(names, values, source)
 
 
 def _values(node: MountedNode, config: FileSystemConfig) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -137,12 +128,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def own_xattrs(place: Place) -> dict[str, bytes] | None:
+def own_xattrs(place: Place) -> Encoded | None:
     """Those of what is no node: few and short; None where the place has those of its node."""
+    if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY):
+        return None
+    values: dict[str, bytes] = {}
     tree_place = place.node.place(place.local)
     if tree_place is not None and isinstance(place.node, MountedArray):
-        return _chunk_xattrs(place.node, tree_place)
-    return None if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY) else {}
+        values = _chunk_xattrs(place.node, tree_place)
+    return Encoded(dict.fromkeys(values), values)
 
 
 def _chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:

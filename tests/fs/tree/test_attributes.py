@@ -307,7 +307,7 @@ def test_attributes_of_the_system_cost_nothing(mount, sharded, monkeypatch):
     """As `ls -l` asks for of each entry: nothing is encoded, and no thread is asked."""
     m = mount(sharded)
     inode = m.stat("a").inode
-    monkeypatch.setattr(xattrs, "_all_of", None)
+    monkeypatch.setattr(xattrs, "_encoded", None)
     monkeypatch.setattr(m.fs._threads, "run", None)
     for name in ("security.selinux", "system.posix_acl_access", "trusted.x"):
         with pytest.raises(NoSuchAttribute):
