@@ -56,7 +56,7 @@ async def test_opens_that_would_change_something(presentation, flags):
     asked = []
 
     class Recording:
-        read = None
+        read = write = None
 
         async def open_file(self, inode: int, **how: bool):
             asked.append(how)
@@ -189,7 +189,7 @@ class Listed:
         self.given: Counter[int] = Counter()
         self.fails_at = 10
 
-    read = None
+    read = write = None
 
     async def readdir(self, inode: int, cookie: int):
         for number in range(2, 10):

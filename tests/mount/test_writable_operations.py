@@ -9,8 +9,8 @@ import pytest
 
 from zarrfs import errors
 from zarrfs.fs.attributes import Attributes
+from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.presentation import Presentation, PresentationConfig
-from zarrfs.fuse.writable_operations import WritableOperations
 
 PRESENTATION = Presentation(PresentationConfig(uid=7, gid=8, umask=0o002))
 
@@ -34,8 +34,8 @@ class Recording:
         return method
 
 
-def operations(filesystem: object, *, xattr: bool = False) -> WritableOperations:
-    return WritableOperations(filesystem, PRESENTATION, xattr=xattr)
+def operations(filesystem: object, *, xattr: bool = False) -> Operations:
+    return Operations(filesystem, PRESENTATION, writable=True, xattr=xattr)
 
 
 class Fields:
@@ -148,7 +148,7 @@ def test_modes(directory, writable, mode):
 
 def test_every_request_is_served_or_known_not_to_be():
     known = {"access", "forget", "poll", "stacktrace"}
-    ours = {name for kind in WritableOperations.__mro__[:2] for name in vars(kind)}
+    ours = set(vars(Operations))
     all_of_them = {
         name
         for name, value in vars(pyfuse3.Operations).items()

@@ -1,12 +1,16 @@
-"""Requests of the kernel to a read-only mount, translated into calls of the file system.
+"""Requests of the kernel, translated into calls of the file system.
 
 Nothing is decided here. Every handler ends in an answer or a `pyfuse3.FUSEError`: any
 other exception would end the mount. Cancellation is a `BaseException` and passes.
 
-`flush` and `fsync` stay "not implemented", which the kernel takes for success and does not
-ask again: there is nothing to store, and each close saves a round trip. `access` is the
+On a read-only mount `flush` and `fsync` are "not implemented", which the kernel takes for success
+and does not ask again: there is nothing to store, and each close saves a round trip. On a writable
+one they return errors of the store to the writer; `release` returns no errors. `access` is the
 kernel's own business under ``default_permissions``. ``.`` and ``..`` are neither listed nor
 looked up.
+
+Sizes and names are those of a fixed tree. Requests that change nothing succeed: setting times, or a
+mode or owner that a file has already.
 """
 
 from __future__ import annotations
@@ -28,22 +32,24 @@ _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
 
 
 # Typed so that it can stand in for any method, and any method for it.
-def refuse_with(code: int) -> Any:
-    """A handler for requests that end in the errno ``code``."""
+def _refuse_with(code: int) -> Any:
+    """A handler for requests that end in the errno ``code``, or in EROFS if nothing is writable."""
 
-    async def refuse(*_: object) -> NoReturn:
-        raise pyfuse3.FUSEError(code)
+    async def refuse(self: Operations, *_: object) -> NoReturn:
+        raise pyfuse3.FUSEError(code if self.writable else errno.EROFS)
 
     return refuse
 
 
-_refuse = refuse_with(errno.EROFS)
-
-
 class Operations(pyfuse3.Operations):
-    """Serves ``filesystem`` read-only.
+    """Serves ``filesystem``.
 
     on_init : called when the kernel begins to talk; must not raise.
+    writable : whether it can be written to. The kernel refuses that itself on a mount with `ro`; a
+        remount can take that away.
+    xattr : whether there are extended attributes. With them the kernel asks for one
+        before every write, which halves the speed of small ones; without them it asks
+        once.
     """
 
     supports_dot_lookup = False
@@ -55,14 +61,20 @@ class Operations(pyfuse3.Operations):
         filesystem: FileSystem,
         presentation: Presentation,
         on_init: Callable[[], object] = lambda: None,
+        *,
+        writable: bool = False,
+        xattr: bool = True,
     ) -> None:
         super().__init__()
         self.filesystem = filesystem
         self.presentation = presentation
         self.failures = Failures()
+        self.writable = writable
+        self._xattr = xattr
         self._on_init = on_init
-        # Bound once: `read` is the hot path.
+        # Bound once: these are the hot paths.
         self._read = filesystem.read
+        self._write = filesystem.write
 
     def init(self) -> None:
         self._on_init()
@@ -150,6 +162,31 @@ class Operations(pyfuse3.Operations):
         except Exception as error:  # noqa: BLE001
             raise self.failures.translate("read", error) from None
 
+    async def write(self, fh: int, off: int, buf: bytes) -> int:
+        try:
+            return await self._write(fh, off, buf)
+        except Exception as error:  # noqa: BLE001
+            raise self.failures.translate("write", error) from None
+
+    async def flush(self, fh: int) -> None:
+        if not self.writable:
+            raise pyfuse3.FUSEError(errno.ENOSYS)
+        try:
+            await self.filesystem.flush(fh)
+        except Exception as error:  # noqa: BLE001
+            raise self.failures.translate("flush", error) from None
+
+    async def fsync(self, fh: int, datasync: bool) -> None:
+        if not self.writable:
+            raise pyfuse3.FUSEError(errno.ENOSYS)
+        try:
+            await self.filesystem.fsync(fh)
+        except Exception as error:  # noqa: BLE001
+            raise self.failures.translate("fsync", error) from None
+
+    async def fsyncdir(self, fh: int, datasync: bool) -> None:
+        """Removed chunks are stored when `unlink` returns; nothing else changes in directories."""
+
     async def release(self, fh: int) -> None:
         try:
             await self.filesystem.release(fh)
@@ -162,12 +199,16 @@ class Operations(pyfuse3.Operations):
         raise pyfuse3.FUSEError(errno.EINVAL)
 
     async def getxattr(self, inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> bytes:
+        if not self._xattr:
+            raise pyfuse3.FUSEError(errno.ENOSYS)
         try:
             return await self.filesystem.getxattr(inode, os.fsdecode(name))
         except Exception as error:  # noqa: BLE001
             raise self.failures.translate("getxattr", error) from None
 
     async def listxattr(self, inode: int, ctx: pyfuse3.RequestContext) -> Sequence[bytes]:
+        if not self._xattr:
+            raise pyfuse3.FUSEError(errno.ENOSYS)
         try:
             return [os.fsencode(name) for name in await self.filesystem.listxattr(inode)]
         except Exception as error:  # noqa: BLE001
@@ -179,18 +220,49 @@ class Operations(pyfuse3.Operations):
         except Exception as error:  # noqa: BLE001
             raise self.failures.translate("statfs", error) from None
 
-    # --- what would change something ------------------------------------------------
-    # The kernel refuses these itself on a mount with `ro`; a remount can take that away.
+    # --- changes of attributes and names ----------------------------------------------
 
-    write = _refuse
-    create = _refuse
-    mknod = _refuse
-    mkdir = _refuse
-    unlink = _refuse
-    rmdir = _refuse
-    symlink = _refuse
-    rename = _refuse
-    link = _refuse
-    setattr = _refuse
-    setxattr = _refuse
-    removexattr = _refuse
+    async def setattr(
+        self,
+        inode: int,
+        attr: pyfuse3.EntryAttributes,
+        fields: pyfuse3.SetattrFields,
+        fh: int | None,
+        ctx: pyfuse3.RequestContext,
+    ) -> pyfuse3.EntryAttributes:
+        if not self.writable:
+            raise pyfuse3.FUSEError(errno.EROFS)
+        try:
+            if fields.update_size:
+                found = await self.filesystem.set_size(inode, attr.st_size)
+            else:
+                found = await self.filesystem.getattr(inode)
+            entry = self.presentation.entry(found)
+        except Exception as error:  # noqa: BLE001
+            raise self.failures.translate("setattr", error) from None
+        if (
+            (fields.update_mode and attr.st_mode & 0o7777 != entry.st_mode & 0o7777)
+            or (fields.update_uid and attr.st_uid != entry.st_uid)
+            or (fields.update_gid and attr.st_gid != entry.st_gid)
+        ):
+            raise pyfuse3.FUSEError(errno.EPERM)
+        return entry
+
+    async def unlink(self, parent_inode: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        try:
+            await self.filesystem.unlink(parent_inode, os.fsdecode(name))
+        except Exception as error:  # noqa: BLE001
+            raise self.failures.translate("unlink", error) from None
+
+    # The kernel has made sure that names to be made do not exist (else EEXIST) and that
+    # those to be removed do.
+    create = _refuse_with(errno.EPERM)
+    mknod = _refuse_with(errno.EPERM)
+    mkdir = _refuse_with(errno.EPERM)
+    rmdir = _refuse_with(errno.EPERM)
+    symlink = _refuse_with(errno.EPERM)
+    rename = _refuse_with(errno.EPERM)
+    link = _refuse_with(errno.EPERM)
+    # Programs that copy attributes along take this for a file system that has none.
+    setxattr = _refuse_with(errno.EOPNOTSUPP)
+    removexattr = _refuse_with(errno.EOPNOTSUPP)

@@ -41,7 +41,6 @@ from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.presentation import Presentation
 from zarrfs.fuse.session import Session
 from zarrfs.fuse.watchdog import Watchdog, WatchdogConfig
-from zarrfs.fuse.writable_operations import WritableOperations
 from zarrfs.jobs.channel import DEFAULT_PATIENCE_S
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.allocator import keep_freed_memory, reuse_freed_memory
@@ -260,9 +259,8 @@ def _operations(
     on_init: Callable[[], object],
 ) -> Operations:
     presentation = Presentation(settings.presentation)
-    if not options.rw:
-        return Operations(filesystem, presentation, on_init)
-    return WritableOperations(filesystem, presentation, on_init, xattr=options.xattr)
+    xattr = options.xattr or not options.rw
+    return Operations(filesystem, presentation, on_init, writable=options.rw, xattr=xattr)
 
 
 def _nothing() -> None:
