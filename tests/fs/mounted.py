@@ -34,9 +34,6 @@ class DroppedPages:
         if current():
             self.given.append((inode, offset, bytes(data)))
 
-    def dropping(self, inode: int) -> bool:
-        return False
-
     async def settled(self, inodes: Container[int] | None = None) -> None:
         self.waited_for.append(inodes)
         if self.while_settling is not None:

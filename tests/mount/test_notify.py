@@ -82,8 +82,6 @@ def test_an_inode_waits_once(kernel):
     kernel.hold(1)
     threads.drop(1)
     kernel.wait_until_busy()
-    assert threads.dropping(1)
-    assert not threads.dropping(2)
     for _ in range(100):
         threads.drop(1)  # once more, because the first has begun
     kernel.let(1)

@@ -65,7 +65,7 @@ class FileSystem:
         self._directories = Directories(tree, self._threads, self._measure)
         self._pages = KernelPages()
         self._xattrs = NodeXattrs(tree.config)
-        tree.nodes.unknown = self._pages.unknown
+        tree.nodes.unknown = self._pages.drop
         self._files = OpenFiles(
             self._threads,
             self.answers,

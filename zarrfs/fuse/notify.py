@@ -16,6 +16,7 @@ from contextlib import suppress
 import pyfuse3
 import trio
 
+from zarrfs.fs.coherence.kernel_pages import KernelCache
 from zarrfs.views.view import Data
 
 # More pages than these are not given: they would be in memory twice for long.
@@ -31,17 +32,15 @@ class _Turns:
 
     drops : whether the inode is to be dropped, which is asked for once however often it is wished.
         A drop that is wished while one is under way is another one.
-    dropping : whether a drop is under way.
     """
 
     def __init__(self) -> None:
         self.items: deque[Callable[[], object]] = deque()
         self.drops = False
-        self.dropping = False
 
 
-class NotificationThread:
-    """Runs notifications in threads, those of one inode in order; the file system's `KernelCache`.
+class NotificationThread(KernelCache):
+    """Runs notifications in threads, those of one inode in order.
 
     The kernel may be long at one inode, so others do not wait for it, while there are threads.
 
@@ -86,12 +85,6 @@ class NotificationThread:
             if not self._stopped and self._pushes < _MOST_QUEUED:
                 self._pushes += 1
                 self._put(inode, push)
-
-    def dropping(self, inode: int) -> bool:
-        """Whether ``inode`` is to be dropped, or being dropped now."""
-        with self._changed:
-            turns = self._turns.get(inode)
-            return turns is not None and (turns.drops or turns.dropping)
 
     async def settled(self, inodes: Container[int] | None = None) -> None:
         """Returns when the kernel has dropped what it was asked to of ``inodes``; None: of all.
@@ -173,12 +166,8 @@ class NotificationThread:
 
     def _drop(self, inode: int) -> None:
         with self._changed:
-            turns = self._turns[inode]
-            turns.drops, turns.dropping = False, True
-        try:
-            pyfuse3.invalidate_inode(inode)
-        finally:
-            turns.dropping = False
+            self._turns[inode].drops = False
+        pyfuse3.invalidate_inode(inode)
 
 
 def _notify(item: Callable[[], object]) -> None:

@@ -22,7 +22,7 @@ from tests.fs.write_store import WriteStore
 from zarrfs.errors import ChunkError, StoreFull
 from zarrfs.fs.coherence import array_pages
 from zarrfs.fs.coherence.array_pages import ArrayPages
-from zarrfs.fs.coherence.kernel_pages import KernelPages, NoKernelCache, OpenPlaces
+from zarrfs.fs.coherence.kernel_pages import KernelCache, KernelPages, OpenPlaces
 from zarrfs.fs.coherence.refused_pages import RefusedPages
 from zarrfs.fs.files.open_files import OpenFiles
 from zarrfs.views.headers import registry
@@ -478,7 +478,7 @@ def test_pages_are_read_before_or_after_a_write_but_not_while_it_is_repeated(loo
         await wait_all_tasks_blocked()
         return 1
 
-    class Kernel(NoKernelCache):
+    class Kernel(KernelCache):
         async def settled(self, inodes: object = None) -> None:
             if "page" not in said:
                 assert await pages.write_through(hand_over) == 1

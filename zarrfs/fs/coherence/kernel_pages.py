@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, KeysView, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
@@ -36,43 +35,20 @@ Epochs = tuple[int, list[tuple[int, int]]]
 elsewhere that takes in."""
 
 
-class KernelCache(Protocol):
-    """The kernel's cache of the mount."""
+class KernelCache:
+    """The kernel's cache of the mount; this one stands in where there is no kernel."""
 
     def drop(self, inode: int) -> None:
         """Have the kernel forget the pages of an inode, soon. Never blocks."""
-        ...
 
     def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
         """Give the kernel pages, soon, if they are ``current`` then. Never blocks."""
-        ...
-
-    def dropping(self, inode: int) -> bool:
-        """Whether the kernel is asked to forget the pages of an inode, and has not done so yet."""
-        ...
 
     async def settled(self, inodes: Container[int] | None = None) -> None:
         """Returns when the kernel has forgotten what it was asked to of ``inodes``; None: of all.
 
         It may have to wait for pages that are being read, and to hand over changed ones.
         """
-        ...
-
-
-class NoKernelCache:
-    """Stands in where there is no kernel."""
-
-    def drop(self, inode: int) -> None:
-        pass
-
-    def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
-        pass
-
-    def dropping(self, inode: int) -> bool:
-        return False
-
-    async def settled(self, inodes: Container[int] | None = None) -> None:
-        pass
 
 
 class OpenPlaces:
@@ -137,7 +113,7 @@ class KernelPages:
     """For each inode, of which epoch of the array's data its pages are. Loop only."""
 
     def __init__(self) -> None:
-        self.kernel: KernelCache = NoKernelCache()
+        self.kernel = KernelCache()
         self._epochs: dict[int, Epochs] = {}
         # The same for inodes whose pages the kernel drops when it gets the answer to an open.
         self._opening: dict[int, Epochs] = {}
@@ -180,11 +156,6 @@ class KernelPages:
             self.kernel.drop(inode)
         self._epochs.clear()
         self._opening.clear()
-
-    def unknown(self, inodes: Iterable[int]) -> None:
-        """Nobody knows the present state of these files: the kernel has to ask."""
-        for inode in inodes:
-            self.drop(inode)
 
     def written(self, inode: int, arrays: Iterable[MountedArray], *, lossy: bool = False) -> None:
         """A file of ``arrays`` was written to. The kernel keeps its pages of it current by itself.

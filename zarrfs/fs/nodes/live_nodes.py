@@ -39,7 +39,8 @@ class LiveNodes:
     root : the path of the node that is the mount's root.
     most : bytes that they may take, as `MountedNode.nbytes` says. Nodes in use may take more.
     dropped : called with the path of a node that is dropped, before any thread can make it again.
-    unknown : called with inodes of such a node of which the kernel may know the attributes.
+    unknown : called with each inode of such a node of which the kernel may know the attributes, and
+        nobody knows the present ones: the kernel has to ask.
 
     Shared state, under ``_lock``, which is held when the functions above are called: ``_nodes``, in
     order of use; ``nbytes``, what they take; ``_below``, by path the number of nodes directly
@@ -51,7 +52,7 @@ class LiveNodes:
     def __init__(self, root: str, most: int, dropped: Callable[[str], None]) -> None:
         self.most = most
         self.nbytes = 0
-        self.unknown: Callable[[list[int]], None] = lambda _: None
+        self.unknown: Callable[[int], None] = lambda _: None
         self._dropped = dropped
         self._inodes = InodeSpace(root)
         self._nodes: OrderedDict[str, MountedNode] = OrderedDict()
@@ -200,7 +201,8 @@ class LiveNodes:
         self._dropped(path)
         if self._inodes.given(path):
             base = self._inodes.base(path)
-            self.unknown([base + number for number in left.numbers])
+            for number in left.numbers:
+                self.unknown(base + number)
         self._release(path)
         return left
 

@@ -11,9 +11,11 @@ from zarrfs import bounds
 from zarrfs.array.node_readers import Node, join
 from zarrfs.cache.caches import CacheConfig, Caches, nodes_share
 from zarrfs.cache.write.journal.journal import Journal
+from zarrfs.counted import counted
 from zarrfs.errors import (
     EncodingChanged,
     EntryNotFound,
+    JournalError,
     NodeNotFound,
     ObjectNotFound,
     UnsupportedError,
@@ -21,7 +23,6 @@ from zarrfs.errors import (
 )
 from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.draining import drained
 from zarrfs.fs.nodes.live_nodes import LiveNodes
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.opening import NodeOpener
@@ -290,8 +291,20 @@ class Tree:
         return 0 if self.write_back is None else self.write_back.dirty_bytes
 
     def drain(self) -> list[ZarrfsError]:
-        """Store all changes, or keep them in the journal; see `drained`. Blocks."""
-        return [] if self.write_back is None else drained(self.write_back, self.journal)
+        """Store all changes, or keep them in the journal. Blocks. Returns why, and where."""
+        if self.write_back is None:
+            return []
+        errors = self.write_back.drain()
+        if self.journal is None:
+            return errors
+        # Also where all is stored: what was kept when it was not, is not needed any more.
+        kept = self.write_back.keep(self.journal)
+        errors += kept.errors
+        if errors and kept.files:
+            changes = counted(len(kept.files), "changed chunk")
+            where = f"{changes} kept in {self.journal.directory}; "
+            errors.append(JournalError(f"{where}the next mount with -o rw stores them"))
+        return errors
 
     def close(self) -> None:
         """Stop the threads and close the store. Changes that are not stored are lost."""
