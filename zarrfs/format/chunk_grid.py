@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
 
+from zarrfs.bounds import shown
+from zarrfs.format.unserved import UnservedError, name_and_configuration
+
 Index = tuple[int, ...]
 Shape = tuple[int, ...]
 
@@ -248,6 +251,24 @@ class ChunkGrid:
 # ``zarrs.regular_bounded`` is a regular grid whose last chunks end with the array.
 
 
+def parse_grid(value: Any, shape: Shape) -> ChunkGrid:
+    """The grid that metadata give as ``value``, over an array of ``shape``.
+
+    Raises UnservedError for an unknown grid, ValueError for a malformed one.
+    """
+    name, configuration = name_and_configuration(value, "chunk grid")
+    if (make := CHUNK_GRIDS.get(name)) is None:
+        raise UnservedError(f"unknown chunk grid {name!r}")
+    return make(shape, configuration)
+
+
+def shape_of(value: Any, least: int = 0) -> Shape:
+    """Lengths as in metadata, none of them below ``least``. Raises ValueError."""
+    if not isinstance(value, list | tuple) or any(type(n) is not int or n < least for n in value):
+        raise ValueError(f"expected a list of integers from {least} up, not {shown(repr(value))}")
+    return tuple(value)
+
+
 def regular(shape: Shape, configuration: Mapping[str, Any]) -> ChunkGrid:
     return ChunkGrid([RegularAxis(s, c) for s, c in _axes(shape, configuration, "chunk_shape")])
 
@@ -279,10 +300,12 @@ def rectangular(shape: Shape, configuration: Mapping[str, Any]) -> ChunkGrid:
 
 
 def _axes(shape: Shape, configuration: Mapping[str, Any], member: str) -> list[tuple[int, int]]:
-    lengths = configuration.get(member)
-    if not isinstance(lengths, list | tuple) or len(lengths) != len(shape):
+    if set(configuration) != {member} or not isinstance(configuration[member], list | tuple):
+        raise ValueError(f"expected {member} and nothing else")
+    lengths = [_positive(length) for length in configuration[member]]
+    if len(lengths) != len(shape):
         raise ValueError(f"expected a {member} of {len(shape)} axes")
-    return [(extent, _positive(length)) for extent, length in zip(shape, lengths, strict=True)]
+    return list(zip(shape, lengths, strict=True))
 
 
 def _lists(shape: Shape, axes: Any, *, runs: bool) -> ChunkGrid:

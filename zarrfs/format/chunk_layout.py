@@ -19,7 +19,7 @@ from zarrfs.format.codecs.sharding import ShardingCodec
 from zarrfs.format.data_type import DataType
 from zarrfs.format.pipeline import ChunkCodec, CodecPipeline, bind_bytes, verifies
 from zarrfs.format.shard_index import IndexCodec
-from zarrfs.format.unserved import UnservedError
+from zarrfs.format.unserved import UnservedError, name_and_configuration
 
 
 class ShardLevel(NamedTuple):
@@ -167,6 +167,8 @@ def plan_layout(
         order = inner_order
         sharding = pipeline.array_bytes
         inner_shape = [0] * rank
+        if len(sharding.chunk_shape) != rank:
+            raise ValueError(f"inner chunks of {list(sharding.chunk_shape)} have no {rank} axes")
         for axis, length in zip(order, sharding.chunk_shape, strict=True):
             inner_shape[axis] = length
         levels.append(ShardLevel(sharding, order, tuple(inner_shape), pipeline.bytes_bytes))
@@ -358,13 +360,7 @@ def parse_chunk_keys(value: Any) -> ChunkKeyEncoding:
 
     Raises UnservedError for an unknown encoding, ValueError for a malformed one.
     """
-    match value:
-        case str(name):
-            configuration: Any = {}
-        case {"name": str(name)}:
-            configuration = value.get("configuration") or {}
-        case _:
-            raise ValueError(f"{value!r} is not a chunk key encoding")
+    name, configuration = name_and_configuration(value, "chunk key encoding")
     if (make := CHUNK_KEY_ENCODINGS.get(name)) is None:
         raise UnservedError(f"unknown chunk key encoding {name!r}")
     try:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES, raw_bits
-from zarrfs.format.unserved import UnservedError
+from zarrfs.format.unserved import UnservedError, name_and_configuration
 
 CodecKind = Literal["array -> array", "array -> bytes", "bytes -> bytes"]
 
@@ -161,15 +161,7 @@ def parse_data_type(value: Any) -> DataType:
 
     Raises UnservedError for an unknown type, ValueError for a malformed one.
     """
-    match value:
-        case str(name):
-            configuration: Any = {}
-        case {"name": str(name), "configuration": Mapping() as configuration}:
-            pass
-        case {"name": str(name)}:
-            configuration = {}
-        case _:
-            raise ValueError(f"{value!r} is not a data type")
+    name, configuration = name_and_configuration(value, "data type")
     if (data_type := find_data_type(name, configuration)) is None:
         raise UnservedError(f"unknown data type {name!r}")
     return data_type

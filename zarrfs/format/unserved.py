@@ -1,7 +1,11 @@
-"""The error for well-formed metadata that need an unknown extension or a missing package."""
+"""Extensions as metadata name them, and the error for one that this installation does not serve."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from zarrfs.bounds import shown
 from zarrfs.errors import to_install
 
 
@@ -17,3 +21,19 @@ class UnservedError(ValueError):
 def missing_package(what: str, extra: str) -> UnservedError:
     """The error for ``what`` if its optional package is not installed."""
     return UnservedError(f"{what} needs an optional package, {to_install(extra)}")
+
+
+def name_and_configuration(value: Any, what: str) -> tuple[str, Mapping[str, Any]]:
+    """The parts of an extension, which metadata give as a name or as an object of both.
+
+    Raises ValueError that says ``what`` was expected.
+    """
+    match value:
+        case str(name):
+            return name, {}
+        case {"name": str(name), **others} if others.keys() <= {"configuration", "must_understand"}:
+            configuration = others.get("configuration")
+            if configuration is None or isinstance(configuration, Mapping):
+                return name, configuration or {}
+            raise ValueError(f"{what} {name!r}: the configuration is not an object")
+    raise ValueError(f"{shown(repr(value))} is not a {what}: a name, or an object with a name")

@@ -28,12 +28,12 @@ class TransposeCodec:
             return tuple(range(rank))
         if self.order == "F":
             return tuple(reversed(range(rank)))
-        return tuple(self.order)
+        if sorted(self.order) != list(range(rank)):
+            raise ValueError(f"order {list(self.order)} is not a permutation of {rank} axes")
+        return self.order
 
     def bind(self, spec: ChunkSpec) -> BoundTranspose:
         order = self.axis_order(len(spec.shape))
-        if sorted(order) != list(range(len(spec.shape))):
-            raise ValueError(f"order {list(order)} is not a permutation of {len(spec.shape)} axes")
         inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
         encoded = spec._replace(shape=tuple(spec.shape[axis] for axis in order))
         return BoundTranspose(encoded, order, inverse)

@@ -34,7 +34,7 @@ def struct(name: str, configuration: Mapping[str, Any]) -> DataType:
 
 def _field(value: Any) -> Field:
     match value:
-        case {"name": str(name), "data_type": data_type}:
+        case {"name": str(name), "data_type": data_type, **others} if not others:
             return name, parse_data_type(data_type)
         case [str(name), data_type]:
             return name, parse_data_type(data_type)

@@ -47,8 +47,7 @@ def corrected(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for member in ("attributes", "dimension_names", "storage_transformers"):
         if fixed.get(member, ...) is None:
             del fixed[member]
-    if isinstance(fixed.get("zarr_format"), float):
-        fixed["zarr_format"] = _whole(fixed["zarr_format"])
+    fixed["zarr_format"] = _whole(fixed.get("zarr_format"))
     if fixed.get("node_type") != "array":
         return fixed
     if fixed.get("storage_transformers") == {}:
@@ -58,6 +57,8 @@ def corrected(document: Mapping[str, Any]) -> Mapping[str, Any]:
             fixed[member] = _named(fixed[member])
     if "shape" in fixed:
         fixed["shape"] = _whole(fixed["shape"])
+    if "chunk_grid" in fixed:
+        fixed["chunk_grid"] = _without_empty_chunks(fixed["chunk_grid"], fixed.get("shape"))
     if "fill_value" in fixed:
         fixed["fill_value"] = name_non_finite(fixed["fill_value"])
     data_type = fixed.get("data_type")
@@ -95,6 +96,17 @@ def _named(value: Any) -> Any:
     if isinstance(fixed.get("configuration"), Mapping):
         fixed["configuration"] = _whole_members(fixed["configuration"])
     return fixed
+
+
+def _without_empty_chunks(grid: Any, shape: Any) -> Any:
+    """Correct 0, which zarr-python 3.0 writes along axes without elements: any length will do."""
+    match grid, shape:
+        case {"name": "regular", "configuration": {"chunk_shape": [*lengths]}}, [*extents]:
+            pairs = zip(lengths, extents, strict=False)
+            fixed = [1 if length == extent == 0 else length for length, extent in pairs]
+            fixed += lengths[len(fixed) :]
+            return {**grid, "configuration": {**grid["configuration"], "chunk_shape": fixed}}
+    return grid
 
 
 def _whole_members(configuration: Mapping[str, Any]) -> dict[str, Any]:

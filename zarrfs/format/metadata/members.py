@@ -1,11 +1,11 @@
-"""The members of an array's ``zarr.json`` whose structure has been checked."""
+"""How members of metadata documents become errors, and an array's layout."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from zarrfs import bounds
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -17,24 +17,6 @@ from zarrfs.format.unserved import UnservedError
 
 Damage = list[str]
 """Why documents, or members of them, that a node can do without count as missing."""
-
-
-class ArrayMembers(NamedTuple):
-    """Members of a document; their extensions are not checked yet.
-
-    data_type, fill_value, codecs, chunk_grid, chunk_key_encoding : as plain JSON.
-    grid_name, grid_configuration : of ``chunk_grid``.
-    """
-
-    shape: tuple[int, ...]
-    data_type: Any
-    fill_value: Any
-    codecs: list[Any]
-    chunk_grid: Any
-    chunk_key_encoding: Any
-    grid_name: str
-    grid_configuration: Mapping[str, Any]
-    dimension_names: tuple[str | None, ...]
 
 
 def plain(value: Any) -> Any:

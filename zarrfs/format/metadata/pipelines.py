@@ -7,9 +7,25 @@ from typing import Any
 
 from zarrfs import bounds
 from zarrfs.errors import reason_of
+from zarrfs.format.chunk_grid import shape_of
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CodecKind, find_codec
-from zarrfs.format.unserved import UnservedError
+from zarrfs.format.unserved import UnservedError, name_and_configuration
+
+_ALLOWED: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "bytes": {"endian": ("little", "big")},
+    "gzip": {"level": range(10)},
+    "zstd": {"level": range(-131072, 23), "checksum": (False, True)},
+    "blosc": {
+        "cname": ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"),
+        "clevel": range(10),
+        "shuffle": ("noshuffle", "shuffle", "bitshuffle"),
+        "blocksize": range(1 << 62),
+        "typesize": range(1, 1 << 62),
+    },
+    "sharding_indexed": {"index_location": ("end", "start")},
+}
+"""Values of members of the core codecs' configurations."""
 
 
 def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
@@ -18,30 +34,31 @@ def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
     Raises UnservedError for an unknown codec, ValueError for a malformed codec or an invalid
     order.
     """
+    if not isinstance(codecs, list | tuple):
+        raise ValueError("expected a list of codecs")
     bounds.check_count(len(codecs), bounds.MOST_CODECS, "codecs")
     configured = []
     for value in codecs:
-        match value:
-            case str(name):
-                configuration: Any = {}
-            case {"name": str(name)}:
-                configuration = value.get("configuration") or {}
-            case _:
-                raise ValueError(f"{bounds.shown(repr(value))} is not a codec")
+        name, configuration = name_and_configuration(value, "codec")
         if (found := find_codec(name)) is None:
             raise UnservedError(f"unknown codec {name!r}")
         configured.append((found[0], _configure(name, found[1], configuration)))
     return in_order(configured)
 
 
-def _configure(name: str, make: Callable[..., Any], configuration: Any) -> Any:
-    if not isinstance(configuration, Mapping):
-        raise ValueError(f"codec {name!r}: the configuration is not an object")
-    members = {member: frozen(item) for member, item in configuration.items()}
-    for member in ("codecs", "index_codecs"):
-        if isinstance(members.get(member), tuple):
-            members[member] = parse_pipeline(members[member])
+def _configure(name: str, make: Callable[..., Any], configuration: Mapping[str, Any]) -> Any:
     try:
+        members = {member: frozen(item) for member, item in configuration.items()}
+        for member in ("codecs", "index_codecs"):
+            if member in members:
+                members[member] = parse_pipeline(members[member])
+        for member, allowed in _ALLOWED.get(name, {}).items():
+            value = members.get(member, allowed[0])
+            if type(value) is not type(allowed[0]) or value not in allowed:
+                raise ValueError(f"{member} is {value!r}")
+        for member, least in (("chunk_shape", 1), ("order", 0)):
+            if member in members:
+                members[member] = shape_of(members[member], least)
         return make(**members)
     except (UnservedError, bounds.OutOfBoundsError):
         raise
