@@ -13,19 +13,19 @@ from zarrfs.errors import (
     reason_of,
 )
 
+_KINDS: dict[int | None, type[StoreError]] = {
+    errno.EACCES: StoreAccessDenied,
+    errno.EPERM: StoreAccessDenied,
+    errno.ENOSPC: StoreFull,
+    errno.EDQUOT: StoreQuotaExceeded,
+    errno.EROFS: StoreReadOnly,
+}
+
 
 def store_error(key: str, error: OSError) -> StoreError:
     """The error to raise instead of ``error``."""
     reason = error.strerror or reason_of(error)
-    if isinstance(error, PermissionError):
-        return StoreAccessDenied(key, reason)
-    if error.errno == errno.ENOSPC:
-        return StoreFull(key, reason)
-    if error.errno == errno.EDQUOT:
-        return StoreQuotaExceeded(key, reason)
-    if error.errno == errno.EROFS:
-        return StoreReadOnly(key, reason)
-    return StoreError(key, reason)
+    return _KINDS.get(error.errno, StoreError)(key, reason)
 
 
 def crosses_devices(error: OSError) -> bool:

@@ -44,6 +44,7 @@ class LocalRoot:
     """The open root directory.
 
     path : opened once, and again if the directory is deleted.
+    fd : of the open directory, always the same number; -1 once it is closed.
     follow_symlinks : also follow links that lead out of the directory.
 
     Raises `NodeNotFound` if it does not exist or is no directory, and `StoreAccessDenied` if it
@@ -55,7 +56,7 @@ class LocalRoot:
     def __init__(self, path: str | os.PathLike[str], *, follow_symlinks: bool) -> None:
         self.path = os.path.abspath(os.fspath(path))
         try:
-            self._fd = os.open(self.path, DIRECTORY)
+            self.fd = os.open(self.path, DIRECTORY)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NodeNotFound(f"{self.path}: {error.strerror}") from error
         except PermissionError as error:
@@ -67,7 +68,7 @@ class LocalRoot:
         self._opener: Open
         if follow_symlinks:
             self._opener = open_anywhere
-        elif openat2_works(self._fd):
+        elif openat2_works(self.fd):
             self._opener = open_beneath
         else:
             self._opener = open_checked
@@ -86,7 +87,7 @@ class LocalRoot:
         if fd is None or not self._guards_objects:
             return fd
         try:
-            if all_readers_may_read(fd, self._fd, path):
+            if all_readers_may_read(fd, self.fd, path):
                 return fd
             raise StoreAccessDenied(key, _NOT_FOR_ALL)
         except BaseException as error:
@@ -103,14 +104,14 @@ class LocalRoot:
         """
         try:
             try:
-                return self._opener(self._fd, path, flags)
+                return self._opener(self.fd, path, flags)
             except (FileNotFoundError, NotADirectoryError):
                 if not self.reopen_if_deleted(key):
                     raise
-                return self._opener(self._fd, path, flags)
+                return self._opener(self.fd, path, flags)
         except (FileNotFoundError, NotADirectoryError) as error:
             # A value that is not there reads as the fill value; one that is elsewhere must not.
-            if has_dangling_link(self._fd, path):
+            if has_dangling_link(self.fd, path):
                 raise DanglingLink(key, _DANGLING) from error
             return None
         except LeavesRoot as error:
@@ -138,7 +139,7 @@ class LocalRoot:
         parts = path.split(b"/")
         for count in range(len(parts) + 1):
             try:
-                fd = self._opener(self._fd, b"/".join(parts[:count]) or b".", INSPECT)
+                fd = self._opener(self.fd, b"/".join(parts[:count]) or b".", INSPECT)
             except (OSError, LeavesRoot):
                 continue  # another process replaced it meanwhile
             try:
@@ -154,9 +155,9 @@ class LocalRoot:
         above : `identities` of the directory that holds the link.
         """
         try:
-            fd = self._opener(self._fd, path, INSPECT)
+            fd = self._opener(self.fd, path, INSPECT)
         except (FileNotFoundError, NotADirectoryError):
-            return False if has_dangling_link(self._fd, path) else None
+            return False if has_dangling_link(self.fd, path) else None
         except (OSError, LeavesRoot):
             return False
         try:
@@ -167,15 +168,15 @@ class LocalRoot:
 
     def space(self) -> os.statvfs_result:
         """Raises `OSError`."""
-        return os.statvfs(self._fd)
+        return os.statvfs(self.fd)
 
     def allows_writing(self) -> bool:
         """Whether the mode of this directory allows files to be made in it."""
-        return os.access(b".", os.W_OK | os.X_OK, dir_fd=self._fd, effective_ids=True)
+        return os.access(b".", os.W_OK | os.X_OK, dir_fd=self.fd, effective_ids=True)
 
     def failure(self, key: str, error: OSError) -> StoreError:
         """The error to raise instead of ``error``."""
-        return StoreError(key, "the store is closed") if self._fd < 0 else store_error(key, error)
+        return StoreError(key, "the store is closed") if self.fd < 0 else store_error(key, error)
 
     def reopen_if_deleted(self, key: str) -> bool:
         """Whether the root was deleted and another directory stands in its place.
@@ -185,21 +186,21 @@ class LocalRoot:
         root any more.
         """
         with self._lock:
-            if os.fstat(self._fd).st_nlink > 0:
+            if os.fstat(self.fd).st_nlink > 0:
                 return False
             try:
                 fd = os.open(self.path, DIRECTORY)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise StoreError(key, f"the store {self.path} was deleted") from error
             # Readers use the descriptor number, so dup2 replaces its directory in one step.
-            os.dup2(fd, self._fd, inheritable=False)
+            os.dup2(fd, self.fd, inheritable=False)
             os.close(fd)
             return True
 
     def close(self) -> None:
         """Idempotent."""
         with self._lock:
-            fd, self._fd = self._fd, -1
+            fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 

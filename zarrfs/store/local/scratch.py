@@ -164,8 +164,7 @@ class Scratch:
             with contextlib.suppress(OSError):
                 os.unlink(registered.token + _LOCK, dir_fd=registered.directory_fd)
             self._retired.append(registered)
-            with contextlib.suppress(OSError, StoreError):
-                self._remove_directory()
+            self._remove_directory()
         for old in self._retired:
             os.close(old.lock_fd)
             os.close(old.directory_fd)
@@ -173,15 +172,10 @@ class Scratch:
 
     def _open_own(self) -> int | None:
         """The scratch directory; None if this user has none."""
-        root_fd = self._root.open("", b".", DIRECTORY)
-        if root_fd is None:
-            return None
         try:
-            fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=root_fd)
+            fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self._root.fd)
         except OSError:
             return None
-        finally:
-            os.close(root_fd)
         if os.fstat(fd).st_uid == os.geteuid():
             return fd
         os.close(fd)
@@ -214,20 +208,14 @@ class Scratch:
 
     def _registration(self, key: str) -> _Registered | None:
         """A new registration; None if another process removed the directory meanwhile."""
-        root_fd = self._root.open(key, b".", DIRECTORY)
-        if root_fd is None:
-            raise StoreError(key, f"the store {self._root.path} was deleted")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self._name, _DIRECTORY_MODE, dir_fd=self._root.fd)
         try:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(self._name, _DIRECTORY_MODE, dir_fd=root_fd)
-            try:
-                directory_fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=root_fd)
-            except FileNotFoundError:
-                return None
-            except NotADirectoryError as error:
-                raise StoreError(key, f"{self._shown_name} is in the way; remove it") from error
-        finally:
-            os.close(root_fd)
+            directory_fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self._root.fd)
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError as error:
+            raise StoreError(key, f"{self._shown_name} is in the way; remove it") from error
         try:
             self._make_private(key, directory_fd)
         except BaseException:
@@ -316,13 +304,8 @@ class Scratch:
 
     def _remove_directory(self) -> None:
         """Remove the scratch directory unless a writer uses it."""
-        root_fd = self._root.open("", b".", DIRECTORY)
-        if root_fd is not None:
-            try:
-                with contextlib.suppress(OSError):
-                    os.rmdir(self._name, dir_fd=root_fd)
-            finally:
-                os.close(root_fd)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._name, dir_fd=self._root.fd)
 
 
 def _is_own_file(entry: os.DirEntry[str]) -> bool:

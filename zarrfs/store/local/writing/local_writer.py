@@ -26,8 +26,8 @@ from zarrfs.errors import (
     StoreQuotaExceeded,
     StoreTimeout,
 )
-from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo, Put, Store
-from zarrfs.store.local.file_locks import locked, try_lock
+from zarrfs.store.base import ANY, Data, Expected, ObjectInfo, Put, Store
+from zarrfs.store.local.file_locks import locked
 from zarrfs.store.local.local_directories import LocalDirectories, OpenDirectories, OpenDirectory
 from zarrfs.store.local.local_errors import crosses_devices
 from zarrfs.store.local.local_root import DanglingLink, LocalRoot, encode, is_too_long, object_info
@@ -78,17 +78,6 @@ class LocalWriter(Store):
         if not self._root.allows_writing():
             return "no permission to make files in its directory"
         return None
-
-    @property
-    def conditional(self) -> Conditional:
-        fd = self._directories.open("", b"")
-        if fd is None:
-            return Conditional.CHECKED
-        try:
-            works = try_lock(fd, shared=True) is not None
-        finally:
-            os.close(fd)
-        return Conditional.AMONG_OURSELVES if works else Conditional.CHECKED
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         (result,) = self.put_many([Put(key, parts, expected)])
