@@ -15,7 +15,6 @@ from zarrfs.store.base import (
     ANY,
     Blob,
     ByteRange,
-    Conditional,
     Data,
     Expected,
     ObjectInfo,
@@ -46,7 +45,6 @@ class WriteStore(Store):
     url = "memory://"
     traits = StoreTraits(near=True)
     read_only = None
-    conditional = Conditional.ALWAYS
 
     def __init__(self, objects: Mapping[str, bytes] | None = None, *, cheap: bool = True) -> None:
         self.traits = StoreTraits(near=cheap)

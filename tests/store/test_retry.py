@@ -19,7 +19,6 @@ from zarrfs.store.base import (
     ANY,
     Blob,
     ByteRange,
-    Conditional,
     ObjectInfo,
     Store,
     StoreTraits,
@@ -50,7 +49,6 @@ class ScriptedStore(Store):
     listed: int = 0
     closed: bool = False
     read_only: str | None = None
-    conditional: Conditional = Conditional.ALWAYS
     written: list[tuple[object, ...]] = field(default_factory=list)
 
     def _step(self) -> None:
@@ -250,7 +248,7 @@ def put(store: RetryStore, data: bytes = b"abc") -> ObjectInfo:
 
 def test_writing_is_passed_on():
     inner, store = stores([FLAP] * 2)
-    assert (store.read_only, store.conditional) == (None, Conditional.ALWAYS)
+    assert store.read_only is None
     assert put(store) == INFO
     store.delete("x", expected=INFO.generation)
     assert inner.written == [

@@ -13,7 +13,7 @@ import pytest
 
 from tests.waiting import wait_until
 from zarrfs.errors import StoreAccessDenied, StoreConflict, StoreError, StoreTimeout
-from zarrfs.store.base import ANY, Conditional
+from zarrfs.store.base import ANY
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
@@ -146,7 +146,7 @@ def read(store, key: str) -> bytes | None:
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_put_whose_answer_was_lost_is_no_conflict_with_itself(store, proxy, times):
-    assert store.conditional is Conditional.ALWAYS
+    store.put("first", [b"of all"], expected=None)
     for data, lost in ((b"one", True), (b"two", True), (b"three", False)):
         before = store.info("x")
         expected = None if before is None else before.generation
@@ -235,7 +235,8 @@ def test_what_passes_is_tried_again(store, proxy, status, code):
 def test_a_service_that_ignores_conditions_is_found_out(store, proxy, s3_bucket):
     name, client = s3_bucket
     proxy.drop_headers = frozenset({"if-match", "if-none-match"})
-    assert store.conditional is Conditional.CHECKED
+    with pytest.raises(StoreConflict):
+        store.put("x", [b"zero"], expected=("of nothing",))
     listed = client.list_objects_v2(Bucket=name)
     assert listed["KeyCount"] == 0
     first = store.put("x", [b"one"], expected=None)
@@ -265,7 +266,6 @@ def test_a_service_that_refuses_conditions_is_found_out(store, proxy):
         return False
 
     proxy.before = refuse
-    assert store.conditional is Conditional.CHECKED
     first = store.put("x", [b"one"], expected=None)
     store.put("x", [b"two"], expected=first.generation)
     with pytest.raises(StoreConflict):

@@ -46,22 +46,6 @@ Expected: TypeAlias = Generation | Literal[AnyState.ANY] | None
 """The state that an object must be in; None: it must not exist."""
 
 
-class Conditional(enum.Enum):
-    """The writers against which ``expected`` protects a put.
-
-    ALWAYS : all writers. The store itself compares and replaces in one step.
-    AMONG_OURSELVES : every zarrfs on the same host, whichever root each one has. Other programs,
-        and other hosts of a network file system, go unnoticed if they write between the last
-        check and the replacement, which are some microseconds apart.
-    CHECKED : threads that use the same `Store`. The store checks the state just before the
-        replacement; any other writer may write in between.
-    """
-
-    ALWAYS = "always"
-    AMONG_OURSELVES = "among ourselves"
-    CHECKED = "checked"
-
-
 class ByteRange(NamedTuple):
     """``length`` bytes from ``offset``; a negative ``offset`` counts from the end.
 
@@ -138,7 +122,6 @@ class Store(Protocol):
     traits : determined anew each time.
     read_only : the reason why nothing can be written, in one line; None if writing is possible.
         Determined anew each time, so a file system may still refuse a single object.
-    conditional : the writers against whom ``expected`` protects. May send one request to the store.
     trouble : the failure that the store is retrying after, as JSON: ``since`` and ``time`` of the
         latest failure in seconds since the epoch, its ``key`` and ``reason``. None if nothing
         fails, or the store does not retry.
@@ -156,9 +139,6 @@ class Store(Protocol):
 
     @property
     def read_only(self) -> str | None: ...
-
-    @property
-    def conditional(self) -> Conditional: ...
 
     @property
     def trouble(self) -> Mapping[str, Any] | None:
@@ -238,15 +218,18 @@ class Store(Protocol):
 
         parts : must not change until this returns or raises. A store that abandoned an attempt may
             still read them later.
-        expected : the state that the object must be in, from ``info`` or a blob.
+        expected : the state that the object must be in, from ``info`` or a blob. A service that
+            compares and replaces in one step, as S3 does, protects against all writers. A local
+            store protects against every zarrfs on the same host, whichever root each one has.
+            Others check the state just before the replacement, under a lock of this `Store`.
 
         Raises `StoreConflict` if the object is in another state. A remote store may nevertheless
         return if the object already holds exactly these bytes: a put whose reply was lost leaves
         the object so.
 
         After any other error the object is unchanged, with two exceptions. First, a remote put
-        that timed out may still arrive. This is harmless if ``conditional`` is `ALWAYS` and
-        ``expected`` is not `ANY`, because the next put makes the late one fail. Second, a local
+        that timed out may still arrive. This is harmless if the service compares and ``expected``
+        is not `ANY`, because the next put makes the late one fail. Second, a local
         put that fails at its last step (`fsync` of the directory) has replaced the object, but
         possibly not durably. So put again after an error, and treat a `StoreConflict` then like
         one of any put: read, merge, put.

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from zarrfs.errors import StoreError, StoreReadOnly
 from zarrfs.store.base import (
     Blob,
-    Conditional,
     Data,
     Expected,
     ObjectInfo,
@@ -28,7 +27,6 @@ _GROUP = {
     "zarr.json": b'{"zarr_format": 3, "node_type": "group", "attributes": {}}\n',
     ".zgroup": b'{"zarr_format": 2}\n',
 }
-_STRENGTHS = (Conditional.CHECKED, Conditional.AMONG_OURSELVES, Conditional.ALWAYS)
 
 
 def names_of(sources: Sequence[str], name_of: Callable[[str], str]) -> list[str]:
@@ -73,10 +71,6 @@ class JoinedStores(OneRead):
             if (reason := store.read_only) is not None:
                 return f"{name}: {reason}"
         return None
-
-    @property
-    def conditional(self) -> Conditional:
-        return min((store.conditional for store in self._all), key=_STRENGTHS.index)
 
     @property
     def trouble(self) -> Mapping[str, Any] | None:

@@ -131,11 +131,6 @@ class Workers:
         self._abandoned = 0
         self._closed = False
 
-    @property
-    def abandoned(self) -> int:
-        """Number of abandoned calls that still hang."""
-        return self._abandoned
-
     def run(self, function: Callable[[], _T], timeout_s: float, rule: RepeatRule = _never) -> _T:
         """Run ``function`` in a worker; returns its result or raises its exception.
 

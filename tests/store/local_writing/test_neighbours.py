@@ -16,7 +16,7 @@ from zarrfs.errors import (
     StoreError,
     StoreTimeout,
 )
-from zarrfs.store.base import ANY, Conditional
+from zarrfs.store.base import ANY
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.local.writing import local_writer
 
@@ -42,7 +42,6 @@ def test_mounts_of_the_hierarchy_and_of_one_array_exclude_each_other(root):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, [outer, inner] * 4, ["dir/c/x", "c/x"] * 4, range(8)))
     assert outer.get("dir/c/x", limit=8).data == bytes([29] * 8)
-    assert outer.conditional is Conditional.AMONG_OURSELVES
     outer.close()
     inner.close()
 
@@ -110,7 +109,6 @@ def test_a_file_system_without_locks(store, root, monkeypatch):
         raise OSError(errno.ENOLCK, "no locks")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    assert store.conditional is Conditional.CHECKED
     info = store.put("dir/x", [NEW], expected=store.info("dir/x").generation)
     with pytest.raises(StoreConflict):
         store.put("dir/x", [NEW], expected=None)

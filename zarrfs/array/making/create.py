@@ -70,7 +70,7 @@ def create_array(
     """Create an array at ``path`` below the store's root. Blocks.
 
     If several programs create it at the same time, one succeeds, as far as the store compares and
-    writes in one step (`Store.conditional`). A program that is stopped while it replaces an array
+    writes in one step. A program that is stopped while it replaces an array
     leaves no array there. A program that is stopped while it creates an array of Zarr 2 may leave
     it without its attributes.
 

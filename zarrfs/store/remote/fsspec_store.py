@@ -27,7 +27,6 @@ from zarrfs.store.base import (
     ANY,
     Blob,
     ByteRange,
-    Conditional,
     Data,
     Expected,
     ObjectInfo,
@@ -111,17 +110,6 @@ class FsspecStore(Store):
     @property
     def read_only(self) -> str | None:
         return self._writer if isinstance(self._writer, str) else None
-
-    @property
-    def conditional(self) -> Conditional:
-        """See `Store`; raises `StoreError` if the service does not answer."""
-        writer = self._writer
-        if isinstance(writer, str):
-            return Conditional.CHECKED
-        return (
-            self._ask("", self._root, lambda: writer.conditional, writes=True)
-            or Conditional.CHECKED
-        )
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         path = self._path(key)

@@ -18,7 +18,7 @@ from numbers import Integral
 from typing import Any
 
 from zarrfs.foreign import FSSPEC_CAT_FILE
-from zarrfs.store.base import ANY, Blob, ByteRange, Conditional, Data, Expected, ObjectInfo
+from zarrfs.store.base import ANY, Blob, ByteRange, Data, Expected, ObjectInfo
 from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.ranges.assemble import Piece, cut
@@ -232,8 +232,6 @@ class PlainWriter:
 
     Only for file systems whose ``pipe_file`` replaces an object in one step.
     """
-
-    conditional = Conditional.CHECKED
 
     def __init__(self, filesystem: Any, reader: PlainReader) -> None:
         self._filesystem = filesystem

@@ -124,7 +124,7 @@ def _direct(
         return Location(http, "plain HTTP has no way to write", root, object_url)
     if kind == _S3 and not filesystem.version_aware and S3FS_CALL.there and S3FS_ARGUMENTS.there:
         service = S3Service(filesystem, config)
-        s3_writer = S3Writer(filesystem, service, root, config, redact)
+        s3_writer = S3Writer(service, root, config, redact)
         return Location(RangedReader(service, config, redact), s3_writer, root, join_path)
     reach = _CLOUDS.get(kind)
     bucket = None if reach is None else reach(filesystem, root.partition("/")[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from zarrfs.store.base import Blob, ByteRange, Conditional, Data, Expected, ObjectInfo
+from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -127,9 +127,6 @@ class Reader(Protocol):
 
 class Writer(Protocol):
     """Writes objects of one service by path; see `zarrfs.store.base.Store`."""
-
-    @property
-    def conditional(self) -> Conditional: ...
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
         """Atomic. Raises `NotAsExpected`, also if an earlier attempt of this put is the cause."""

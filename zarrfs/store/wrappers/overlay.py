@@ -22,7 +22,6 @@ from typing import NamedTuple, TypeVar
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
 from zarrfs.store.base import (
     ANY,
-    Conditional,
     Data,
     Expected,
     Generation,
@@ -88,10 +87,6 @@ class OverlayStore(StoreWrapper):
     @property
     def read_only(self) -> str | None:
         return self._upper.read_only
-
-    @property
-    def conditional(self) -> Conditional:
-        return self._upper.conditional
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         below = f"{prefix}/" if prefix else ""

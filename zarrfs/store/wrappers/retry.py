@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import random
 import threading
 import time
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 from zarrfs.errors import StoreError, StoreTimeout, StoreUnavailable
 from zarrfs.store.base import (
     Blob,
-    Conditional,
     Data,
     Expected,
     ObjectInfo,
@@ -21,8 +21,9 @@ from zarrfs.store.base import (
 )
 from zarrfs.store.object_locks import OrphanedWrites
 from zarrfs.store.workers import NoProgress, TooManyAbandoned, Workers, WorkersClosed
-from zarrfs.store.wrappers.troubles import Troubles
 from zarrfs.store.wrappers.wrapper import StoreWrapper
+
+log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -30,6 +31,8 @@ _T = TypeVar("_T")
 # enough to make the hop cheap.
 _FIRST_BATCH = 1
 _LAST_BATCH = 4096
+# Seconds after which an outage counts as over, if no request has noticed its end.
+_FORGOTTEN_S = 300.0
 
 
 class RetryConfig(NamedTuple):
@@ -52,11 +55,54 @@ class RetryConfig(NamedTuple):
     max_abandoned: int = 64
 
 
+class _Troubles:
+    """Failures that were retried. The first failure is logged, and so is the recovery.
+
+    Shared state, under ``_lock``: ``_since``, when the current trouble began, and ``_last``, its
+    latest failure with the time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._last: tuple[StoreError, float] | None = None
+
+    def failed(self, failure: StoreError) -> None:
+        """Record that an attempt failed in a way that may pass."""
+        now = time.time()
+        with self._lock:
+            is_first = self._since is None
+            if is_first:
+                self._since = now
+            self._last = failure.without_frames(), now
+        if is_first:
+            log.warning("the store is in trouble, and asked again: %s", failure)
+
+    def over(self) -> None:
+        """Record that the store answered a request."""
+        # Checked without the lock first, because every request calls this.
+        if self._since is None:
+            return
+        with self._lock:
+            since, self._since = self._since, None
+        if since is not None:
+            log.info("the store answers again, after %.1f s", time.time() - since)
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """The current trouble as JSON: since when, and its latest failure."""
+        with self._lock:
+            since, last = self._since, self._last
+        if since is None or last is None or time.time() - last[1] > _FORGOTTEN_S:
+            return None
+        error, when = last
+        return {"since": since, "time": when, "key": error.key, "reason": error.reason}
+
+
 class _Attempts:
     """The attempts of one operation, and of single requests in it: whether to make another one,
     and after which pause."""
 
-    def __init__(self, config: RetryConfig, closing: threading.Event, troubles: Troubles) -> None:
+    def __init__(self, config: RetryConfig, closing: threading.Event, troubles: _Troubles) -> None:
         self._config = config
         self._closing = closing
         self._troubles = troubles
@@ -139,7 +185,7 @@ class Retrier:
         self._config = config
         self._workers = Workers(max_abandoned=config.max_abandoned)
         self._closing = threading.Event()
-        self.troubles = Troubles()
+        self.troubles = _Troubles()
 
     def call(self, key: str, function: Callable[[], _T]) -> _T:
         """The result of ``function``, which may run several times, even at once.
@@ -233,10 +279,6 @@ class RetryStore(StoreWrapper):
         super().__init__(inner)
         self._retrier = retrier or Retrier(config)
         self._orphans = OrphanedWrites()
-
-    @property
-    def conditional(self) -> Conditional:
-        return self._retrier.call("", lambda: self._inner.conditional)
 
     @property
     def trouble(self) -> Mapping[str, Any] | None:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from zarrfs.store.base import (
     Blob,
     ByteRange,
-    Conditional,
     Data,
     Expected,
     ObjectInfo,
@@ -60,10 +59,6 @@ class StoreWrapper(OneRead):
     @property
     def read_only(self) -> str | None:
         return self._inner.read_only
-
-    @property
-    def conditional(self) -> Conditional:
-        return self._inner.conditional
 
     @property
     def trouble(self) -> Mapping[str, Any] | None:

@@ -8,16 +8,17 @@ requests.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from zarrfs.store.base import ANY, ByteRange, Conditional, Data, Expected, Generation, ObjectInfo
+from zarrfs.store.base import ANY, ByteRange, Data, Expected, Generation, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.foreign_errors import SERVICE_GONE
 from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
+from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
 from zarrfs.store.remote.requests import (
     BadReply,
@@ -99,7 +100,7 @@ class CloudService:
 
     def list_pages(self, path: str) -> Iterator[list[str]]:
         """One page: ``obstore`` returns a level of a listing only once it is complete."""
-        prefix = self.key(path, "").rstrip("/")
+        prefix = path.partition("/")[2].rstrip("/")
         found = self._objects.list_level(prefix)
         names = [f"{name.rstrip('/')}/" for name in found["common_prefixes"]]
         names += [str(entry["path"]) for entry in found["objects"]]
@@ -114,14 +115,11 @@ class CloudService:
         except NotServed as error:
             raise _unusable(error) from error
 
-    def key(self, path: str, none: str | None = None) -> str:
-        """The key in the bucket; ``none`` if the path names only the bucket."""
-        key = path.partition("/")[2]
-        if key:
-            return key
-        if none is None:
+    def key(self, path: str) -> str:
+        """The key in the bucket. Raises FileNotFoundError if the path names only the bucket."""
+        if not (key := path.partition("/")[2]):
             raise FileNotFoundError(path)
-        return none
+        return key
 
     def close(self) -> None:
         pass
@@ -141,15 +139,8 @@ def _unusable(error: NotServed) -> BadReply:
 
 
 def _known(size: int, mtime_ns: int, etag: str | None, version: str | None) -> ObjectInfo:
-    return ObjectInfo(size, mtime_ns, generation(etag, version, size))
+    return ObjectInfo(size, mtime_ns, (etag, version, size))
 
-
-def generation(etag: str | None, version: str | None, size: int) -> Generation:
-    """The generation of an object with this ETag, version and size."""
-    return (etag, version, size)
-
-
-_T = TypeVar("_T")
 
 # Bytes per second that an upload must reach, in addition to the time for a reply: ``obstore`` does
 # not report its progress.
@@ -162,12 +153,11 @@ _NOT_AS_EXPECTED = frozenset(
 class CloudWriter:
     """A `Writer` on a bucket; paths are ``bucket/key``. Each object is one request."""
 
-    conditional = Conditional.ALWAYS
-
     def __init__(self, bucket: Bucket, service: CloudService, config: RequestConfig) -> None:
         self._bucket = bucket
         self._service = service
-        self._config = config
+        self._on_loop = OnLoop(lambda: service.loop, config.timeout_s)
+        self._timeout_s = config.timeout_s
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
         views = [memoryview(part) for part in parts]
@@ -177,54 +167,32 @@ class CloudWriter:
         condition = None
         if isinstance(expected, tuple) and (condition := self._bucket.condition(expected)) is None:
             raise NotAsExpected
-        sent = self._service.put(path, views, condition, new=expected is None)
+        send = partial(self._service.put, path, views, condition, new=expected is None)
+        most_s = self._timeout_s + size / _SLOWEST_UPLOAD
         try:
-            etag, version = self._run(sent, size, progress_reporter())
+            etag, version = self._on_loop.run(send, most_s, progress=progress_reporter())
         except ServiceError as error:
             if expected is not ANY and error.code in _NOT_AS_EXPECTED:
                 raise NotAsExpected from error
             raise
         mtime_ns = int(time.time()) * 1_000_000_000
-        return ObjectInfo(size, mtime_ns, generation(etag, version, size))
+        return _known(size, mtime_ns, etag, version)
 
     def delete(self, path: str, expected: Expected) -> None:
-        with _missing_is_fine():
-            try:
-                if expected is ANY:
-                    self._bucket.delete(self._service.key(path), None)
-                elif isinstance(expected, tuple) and self._bucket.condition(expected) is not None:
-                    self._bucket.delete(self._service.key(path), expected)
-                else:
-                    raise NotAsExpected
-            except NotAsExpected:
-                # A missing object is in no state, and missing is the aim of a delete.
-                self._service.head(path)
+        try:
+            self._delete(path, expected)
+        except FileNotFoundError as error:
+            if isinstance(error, ServiceError) and error.code in SERVICE_GONE:
                 raise
 
-    def _run(self, work: Coroutine[Any, Any, _T], size: int, progress: Callable[[], None]) -> _T:
-        timeout_s = self._config.timeout_s
-
-        async def in_time() -> _T:
-            give_up = time.monotonic() + timeout_s + size / _SLOWEST_UPLOAD
-            task = asyncio.ensure_future(work)
-            try:
-                while not task.done():
-                    left = give_up - time.monotonic()
-                    if left <= 0:
-                        raise TimeoutError
-                    await asyncio.wait({task}, timeout=min(left, timeout_s / 4))
-                    progress()
-                return task.result()
-            finally:
-                task.cancel()
-
-        return asyncio.run_coroutine_threadsafe(in_time(), self._service.loop).result()
-
-
-@contextlib.contextmanager
-def _missing_is_fine() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
-        if isinstance(error, ServiceError) and error.code in SERVICE_GONE:
+    def _delete(self, path: str, expected: Expected) -> None:
+        try:
+            if expected is not ANY and (
+                expected is None or self._bucket.condition(expected) is None
+            ):
+                raise NotAsExpected
+            self._bucket.delete(self._service.key(path), None if expected is ANY else expected)
+        except NotAsExpected:
+            # A missing object is in no state, and missing is the aim of a delete.
+            self._service.head(path)
             raise

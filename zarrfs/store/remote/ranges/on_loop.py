@@ -32,8 +32,16 @@ class OnLoop:
         self._loop = loop
         self._timeout_s = timeout_s
 
-    def run(self, work: Callable[[], Awaitable[_T]], timeout_s: float | None = None) -> _T:
+    def run(
+        self,
+        work: Callable[[], Awaitable[_T]],
+        timeout_s: float | None = None,
+        *,
+        progress: Callable[[], None] | None = None,
+    ) -> _T:
         """The result of what ``work`` makes on the loop.
+
+        progress : called while that takes its time. Default none.
 
         Raises `TimeoutError` after the time limit, or if the call was abandoned.
         """
@@ -57,6 +65,8 @@ class OnLoop:
                 if is_abandoned():
                     running.cancel()
                     raise
+                if progress is not None:
+                    progress()
 
     def pages(self, pages: AsyncIterator[_T]) -> Iterator[_T]:
         """The items of an asynchronous iterator; each has the time limit."""

@@ -24,7 +24,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from zarrfs.store.base import ANY, Conditional, Data, Expected, ObjectInfo
+from zarrfs.store.base import ANY, Data, Expected, ObjectInfo
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.remote.foreign_errors import s3_code
@@ -48,7 +48,7 @@ _REFUSES_CONDITIONS = frozenset({"NotImplemented", "501"})
 
 
 class S3Writer:
-    """A `Writer` on an ``s3fs`` file system; paths are ``bucket/key``.
+    """A `Writer` beside an `S3Service`; paths are ``bucket/key``.
 
     root : the path below which objects may be written.
 
@@ -58,14 +58,12 @@ class S3Writer:
 
     def __init__(
         self,
-        filesystem: Any,
         service: S3Service,
         root: str,
         config: RequestConfig,
         redact: Callable[[str], str],
     ) -> None:
         self._redact = redact
-        self._filesystem = filesystem
         self._service = service
         self._on_loop = OnLoop(lambda: service.loop, config.timeout_s)
         self._crew = Crew(config.concurrency)
@@ -75,10 +73,6 @@ class S3Writer:
         self._compares: bool | None = None
         self._slow = False
         self._locks = ObjectLocks()
-
-    @property
-    def conditional(self) -> Conditional:
-        return Conditional.ALWAYS if self._finds_compares() else Conditional.CHECKED
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
         if expected is not ANY and self._finds_compares() and (conditions := _if(expected)):
