@@ -312,6 +312,23 @@ def test_a_reader_that_stops_leaves_nothing_in_the_scratch_file(mount, rows, tmp
     file.close()
 
 
+def test_a_row_of_an_earlier_state_is_not_read(mount, rows, tmp_path):
+    """Another program replaces chunks while a reader keeps their decoded row in the scratch file."""
+    m = mount(rows, memory=4 << 20, spill=str(tmp_path), recheck=0)
+    first = m.open("array.bin")
+    read(first, 0, ROW)
+    new = ROWS[:80] + 1
+    for number, chunk in enumerate(np.split(new, 10, axis=2)):
+        rows.put(f"c/0/0/{number}", bytes(numcodecs.Zstd(1).encode(chunk.tobytes())))
+    m.tree.nodes.peek("").array.check()
+    assert spilled(tmp_path) >= ROW
+    second = m.open("array.bin")
+    found = b"".join(second.read(offset, BLOCK) for offset in range(0, ROW, BLOCK))
+    assert found[:ROW] == new.tobytes()
+    first.close()
+    second.close()
+
+
 def spilled(directory) -> int:
     """Bytes of this process's open files in a directory."""
     found = 0
