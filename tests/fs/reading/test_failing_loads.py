@@ -16,7 +16,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from zarrfs.errors import ChunkError
 from zarrfs.views import flat
-from zarrfs.views.slabs import slab_grid, slabs, staged_rows
+from zarrfs.views.slabs import slab_grid, slabs
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -64,7 +64,6 @@ class Fault:
 def fault(monkeypatch):
     # What failed is tried again at once.
     monkeypatch.setattr(slabs, "_FAILED", 0.0)
-    monkeypatch.setattr(staged_rows, "_FAILED", 0.0)
     fault = Fault()
     threading.settrace(fault)
     yield fault

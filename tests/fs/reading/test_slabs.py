@@ -313,7 +313,7 @@ def test_a_reader_that_stops_leaves_nothing_in_the_scratch_file(mount, rows, tmp
 
 
 def test_a_row_of_an_earlier_state_is_not_read(mount, rows, tmp_path):
-    """Another program replaces chunks while a reader keeps their decoded row in the scratch file."""
+    """A reader keeps a decoded row in the scratch file, and another program replaces its chunks."""
     m = mount(rows, memory=4 << 20, spill=str(tmp_path), recheck=0)
     first = m.open("array.bin")
     read(first, 0, ROW)

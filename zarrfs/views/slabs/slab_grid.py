@@ -94,11 +94,6 @@ class SlabGrid(NamedTuple):
         return self._replace(piece=thick * inner, cut=cut)
 
     @property
-    def thick(self) -> int:
-        """Elements of a piece along the axis that pieces are cut along."""
-        return self.piece // math.prod(self.window.shape[self.cut + 1 :])
-
-    @property
     def row(self) -> int:
         """Elements of the largest row of chunks."""
         window, axis = self.window, self.axis

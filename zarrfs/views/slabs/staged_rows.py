@@ -4,16 +4,13 @@ A scan in file order returns to each chunk for every plane in it. If a row of ch
 memory, its chunks are decoded in *stripes*, blocks of some MiB. So each chunk is decoded once,
 whatever its shape, and only when a read needs its stripe.
 
-The scan reads *pieces*, boxes of some MiB that are contiguous in the array's file. The scratch file
-contains piece after piece, and within each piece its part of the first stripe, then its part of the
-second stripe and so on. A part is contiguous in the memory of its stripe. So the number of writes
-depends on the number of stripes and pieces, and not on how short the rows of a chunk are.
+The scratch file contains stripe after stripe. The scan reads *pieces*, boxes of some MiB that are
+contiguous in the array's file. Therefore the part of a piece in a stripe is contiguous, too.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,18 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.block import Block
+from zarrfs.array.block_reader import scratch
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
 from zarrfs.errors import ChunkError
 from zarrfs.format.codec import Chunk
+from zarrfs.format.copying import contiguous, copy_elements, in_sequence
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Box, boxes
-from zarrfs.views.slabs.row_file import RowFile, RowPlace
 from zarrfs.views.slabs.slab_grid import SlabGrid
-from zarrfs.views.slabs.stripe_grid import Strip, StripeGrid
+from zarrfs.views.slabs.stripe_grid import Part, StripeGrid
 
 # Bytes of a stripe, and how many are decoded at once: one is decoded while another is written.
 _STRIPE = 16 << 20
@@ -46,41 +44,39 @@ _SLABS = 4
 _ROWS = (4, 2)
 # Seconds that a stripe waits for memory.
 _PATIENCE = 2.0
-# Seconds until a stripe that could not be decoded is tried again.
-_FAILED = 10.0
-# Times that a stripe is decoded again because a check for changes began meanwhile.
-_AGAIN = 3
+# Bytes that are written at once. For a longer write the kernel looks for pages as long: writes of
+# 2 MiB took up to twice the processor time, and five times as long.
+_WRITTEN = 128 << 10
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Stripe:
     """
     block : its chunks; the targets of its runs are places in the row.
-    number : of the stripe in its row.
-    check : the last one (`Freshness.checks`) before it was decoded.
-    again : how often it was decoded again.
-    error, failed : why it could not be decoded, and when (`time.monotonic`).
+    place : of its first byte in the file.
+    check : the last one (`Freshness.checks`) before it was decoded; None: it is not being decoded.
+    done : whether the file contains it, as in the state of its row.
     """
 
     block: Block
-    number: int
-    check: int = 0
-    again: int = 0
+    place: int
+    check: int | None = None
     done: bool = False
-    error: ChunkError | None = None
-    failed: float = 0.0
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Row:
     """
-    place : where it lies.
+    box : in the window.
+    place : of its first byte in the file.
     state : of the array when the row was begun; in any other state the row is out of date.
     users : number of reads that wait for some of its stripes.
     """
 
-    place: RowPlace
+    box: Box
+    place: int
     state: tuple[int, ...]
+    grid: StripeGrid
     stripes: list[_Stripe]
     users: int = 0
 
@@ -113,8 +109,7 @@ class StagedRows:
         self._cache = cache
         arena = cache.arena
         self._rows_grid = grid._replace(piece=0)
-        self._cut, self._thick = grid.cut, grid.thick
-        self._file = RowFile(file, elements.dtype)
+        self._file = file
         self._item = elements.dtype.itemsize
         self._places = [number * grid.row * self._item for number in range(rows)]
         chunk = max(1, math.prod(elements.window.grid.largest_chunk) * self._item)
@@ -135,7 +130,7 @@ class StagedRows:
         self.decoding = self._at_once * self._most_chunks * chunk
         self._rows: OrderedDict[int, _Row] = OrderedDict()
         self._flights: Flights[_Stripe, Ticket] = Flights()
-        self._due: deque[tuple[_Row, _Stripe, bool]] = deque()
+        self._due: deque[tuple[_Stripe, bool]] = deque()
         self._busy = 0
         self._read = False
         self._lock = ranked_lock(Rank.STAGED_ROWS)
@@ -165,17 +160,16 @@ class StagedRows:
             return
         try:
             (piece,) = boxes(self._elements.window.shape, first, last)
-            begin = np.subtract(piece.start, row.place.box.start).tolist()
-            crossed, strips = row.place.grid.crossed(begin, piece.shape)
+            begin = np.subtract(piece.start, row.box.start).tolist()
+            parts = list(row.grid.parts(begin, piece.shape))
             # A stripe that is complete stays so.
-            wanted = [row.stripes[number] for number in crossed if not row.stripes[number].done]
-            take = partial(self._take, row, piece, strips, memory, done)
-            ticket = Ticket(len(wanted) + 1, take)
+            wanted = [s for part in parts if not (s := row.stripes[part.stripe]).done]
+            ticket = Ticket(len(wanted) + 1, partial(self._take, row, piece, parts, memory, done))
         except Exception:
             self._leave(row)
             raise
         for stripe in wanted:
-            self._want(row, stripe, ticket, ahead=ahead)
+            self._want(stripe, ticket, ahead=ahead)
         self._decode_due()
         ticket.finish()
 
@@ -222,14 +216,14 @@ class StagedRows:
     def _place(self, outdated: _Row | None) -> int | None:
         """A place for another row, that of ``outdated`` if given. With the lock held."""
         if outdated is not None:
-            return None if outdated.users else outdated.place.start
+            return None if outdated.users else outdated.place
         if len(self._rows) < len(self._places):
-            taken = {row.place.start for row in self._rows.values()}
+            taken = {row.place for row in self._rows.values()}
             return next(place for place in self._places if place not in taken)
         for start, row in self._rows.items():
             if not row.users:
                 del self._rows[start]
-                return row.place.start
+                return row.place
         return None
 
     def _plan_row(self, start: int, stop: int, place: int, state: tuple[int, ...]) -> _Row:
@@ -241,52 +235,46 @@ class StagedRows:
         # If the file's axis order is not the array's, blocks may divide shards.
         layout = None if elements.reversed else elements.array.array.layout
         blocks = list(block.jobs(layout, self._most_chunks))
-        low = np.array([[runs[0].target.start for runs in part.runs] for part in blocks], np.int64)
-        high = np.array([[runs[-1].target.stop for runs in part.runs] for part in blocks], np.int64)
-        rank = len(box.shape)
-        stripes = [_Stripe(part, number) for number, part in enumerate(blocks)]
-        grid = StripeGrid(
-            box.shape, self._cut, self._thick, low.reshape(-1, rank), high.reshape(-1, rank)
-        )
-        return _Row(RowPlace(box, place, grid), state, stripes)
+        grid = StripeGrid(len(box.shape), blocks)
+        places = (place + grid.begins * self._item).tolist()
+        return _Row(box, place, state, grid, list(map(_Stripe, blocks, places)))
 
-    def _want(self, row: _Row, stripe: _Stripe, ticket: Ticket, *, ahead: bool) -> None:
+    def _want(self, stripe: _Stripe, ticket: Ticket, *, ahead: bool) -> None:
         """Have a stripe decoded; ``ticket`` gets the result."""
         with self._lock:
-            failed = stripe.error is not None and time.monotonic() < stripe.failed + _FAILED
-            if not stripe.done and not failed:
+            if not stripe.done:
                 if self._flights.join(stripe, ticket):
-                    self._due.append((row, stripe, ahead))
+                    self._due.append((stripe, ahead))
+                elif stripe.check not in (None, self._elements.array.freshness.checks):
+                    # The stripe may be older than the check, and its reader began after that.
+                    self._flights.repeat([stripe])
                 return
-        ticket.finish(error=stripe.error)
+        ticket.finish()
 
-    def _decode_due(self) -> None:
+    def _decode_due(self, failed: ChunkError | None = None) -> None:
+        """Decode the stripes that are due, as many at once as there is memory for.
+
+        failed : the reason why none of them can be decoded.
+        """
+        array = self._elements.array
         while True:
             with self._lock:
-                if not self._due or self._busy >= max(1, self._at_once):
+                if not self._due or (failed is None and self._busy >= max(1, self._at_once)):
                     return
                 self._busy += 1
-                row, stripe, ahead = self._due.popleft()
-                stripe.check = self._elements.array.freshness.checks
-            decode = self._decode if self._at_once else self._decode_alone
+                stripe, ahead = self._due.popleft()
+                stripe.check = array.freshness.checks
             try:
-                decode(row, stripe, ahead=ahead)
+                if failed is not None:
+                    raise failed
+                decode = self._decode if self._at_once else self._decode_alone
+                decode(stripe, ahead=ahead)
             except Exception as failure:  # noqa: BLE001 - the waiters must get an error
-                self._end(stripe, self._elements.array.failure(failure))
+                self._end(stripe, array.failure(failure), ahead=ahead)
 
-    def _fail_due(self, error: ChunkError) -> None:
-        """Stripes cannot be decoded: those that are due have failed."""
-        while True:
-            with self._lock:
-                if not self._due:
-                    return
-                self._busy += 1
-                _, stripe, _ = self._due.popleft()
-            self._end(stripe, error)
-
-    def _decode(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
+    def _decode(self, stripe: _Stripe, *, ahead: bool) -> None:
         elements = self._elements
-        shape = [runs[-1].target.stop - runs[0].target.start for runs in stripe.block.runs]
+        shape = stripe.block.part.shape
         memory = self._cache.lend_soon(
             math.prod(shape) * self._item,
             shared=elements.array.shares_memory,
@@ -294,73 +282,60 @@ class StagedRows:
             beside=elements.array.largest_load,
         )
         if memory is None:
-            self._end(stripe, ChunkError(elements.array.array.path, "memory is short"))
-            return
-
+            raise ChunkError(elements.array.array.path, "memory is short")
         target = memory.view(elements.dtype).reshape(shape)
 
         def done(error: ChunkError | None) -> None:
-            self._finish(row, stripe, error or self._write(row, stripe, target), ahead=ahead)
+            try:
+                if error is None:
+                    self._write(stripe, target)
+            except Exception as failure:  # noqa: BLE001 - the waiters must get an error
+                error = elements.array.failure(failure)
+            self._finish(stripe, error, ahead=ahead)
 
         elements.scan_block(stripe.block.moved(target), done, ahead=ahead)
 
-    def _decode_alone(self, row: _Row, stripe: _Stripe, *, ahead: bool) -> None:
+    def _decode_alone(self, stripe: _Stripe, *, ahead: bool) -> None:
         """As `_decode`, for a stripe of one chunk that the arena has no room for."""
         elements = self._elements
         runs = [along[0] for along in stripe.block.runs]
         source = tuple([run.source for run in runs])
-        errors: list[ChunkError | None] = []
 
         def deliver(delivery: Delivery) -> None:
             for _, found in delivery:
                 chunk = found.view(elements.carrier)
-                chunk = (chunk.T if elements.reversed else chunk)[source]
-                errors.append(self._write(row, stripe, chunk))
-
-        def done(error: ChunkError | None) -> None:
-            error = next(filter(None, [error, *errors]), None)
-            self._finish(row, stripe, error, ahead=ahead)
+                self._write(stripe, (chunk.T if elements.reversed else chunk)[source])
 
         index = tuple([run.chunk for run in runs])
         index = index[::-1] if elements.reversed else index
+        done = partial(self._finish, stripe, ahead=ahead)
         elements.array.request([index], deliver, done, keep=Keep.NO, ahead=ahead)
 
-    def _finish(self, row: _Row, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
-        array = self._elements.array
-        if error is None and row.state == array.state and stripe.check != array.freshness.checks:
-            # The stripe may be older than the check, and slabs that began after it may wait for it.
-            if again := stripe.again < _AGAIN:
-                stripe.again += 1
-                with self._lock:
-                    self._busy -= 1
-                    self._due.appendleft((row, stripe, ahead))
-            error = ChunkError(array.array.path, "is checked for changes too often")
-        else:
-            again = False
-        if not again:
-            self._end(stripe, error)
+    def _finish(self, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
+        self._end(stripe, error, ahead=ahead)
         # In another job: here each stripe would be decoded in a call nested in the one before.
-        self._elements.array.in_thread(self._decode_due, self._fail_due, ahead=ahead)
+        self._elements.array.in_thread(self._decode_due, self._decode_due, ahead=ahead)
 
-    def _write(self, row: _Row, stripe: _Stripe, elements: Chunk) -> ChunkError | None:
-        """Write the parts of a stripe to their pieces; returns the error, if any. Blocks."""
-        path = self._elements.array.array.path
-        try:
-            self._file.write(row.place, stripe.number, elements)
-        except OSError as failure:
-            return ChunkError(path, f"decoded chunks cannot be kept: {failure.strerror}")
-        except Exception as failure:  # noqa: BLE001 - the waiters must get an error
-            return self._elements.array.failure(failure)
-        return None
+    def _write(self, stripe: _Stripe, elements: Chunk) -> None:
+        """Write the elements of a stripe, in its shape. Blocks. Raises OSError."""
+        step = max(1, _WRITTEN // self._item)
+        for first in range(0, elements.size, step):
+            some = in_sequence(elements, first, min(first + step, elements.size))
+            data = contiguous(some, self._elements.dtype).view(np.uint8).data
+            self._file.write(stripe.place + first * self._item, data)
 
-    def _end(self, stripe: _Stripe, error: ChunkError | None) -> None:
+    def _end(self, stripe: _Stripe, error: ChunkError | None, *, ahead: bool) -> None:
         with self._lock:
-            if stripe not in self._flights:
+            if stripe.check is None:
                 return  # it has failed already
             self._busy -= 1
-            stripe.done = error is None
-            stripe.error, stripe.failed = error, time.monotonic()
-            waiting = self._flights.end(stripe) or []
+            check, stripe.check = stripe.check, None
+            waiting = self._flights.end(stripe)
+            if waiting is None:
+                self._due.append((stripe, ahead))
+                return
+            # One older than the last check is for slabs that are not kept either.
+            stripe.done = error is None and check == self._elements.array.freshness.checks
         for ticket in waiting:
             ticket.finish(error=error)
 
@@ -368,21 +343,28 @@ class StagedRows:
         self,
         row: _Row,
         piece: Box,
-        strips: Sequence[Strip],
+        parts: Sequence[Part],
         memory: NDArray[np.uint8],
         done: Done,
         error: ChunkError | None,
     ) -> None:
         """All stripes are complete, or one failed: read the piece into ``memory``."""
-        if error is None:
-            try:
-                elements = self._elements
+        elements = self._elements
+        try:
+            if error is None:
                 target = elements.box_target(memory.view(elements.dtype), piece.position, piece)
-                self._file.read(row.place, piece, strips, target)
-            except OSError as failure:
-                reason = f"decoded chunks are gone: {failure.strerror}"
-                error = ChunkError(self._elements.array.array.path, reason)
-            except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
-                error = self._elements.array.failure(failure)
+                for _, place, where in parts:
+                    self._read_part(row.place + place * self._item, target[where])
+        except Exception as failure:  # noqa: BLE001 - the waiting reader must get an error
+            error = elements.array.failure(failure)
         self._leave(row)
         done(error)
+
+    def _read_part(self, place: int, target: Chunk) -> None:
+        """Read one part, from a byte of the file on. Blocks. Raises OSError."""
+        if target.flags.c_contiguous:
+            self._file.read(place, target.reshape(-1).view(np.uint8).data)
+            return
+        memory = scratch(target.nbytes)
+        self._file.read(place, memory)
+        copy_elements(np.frombuffer(memory, target.dtype).reshape(target.shape), target)

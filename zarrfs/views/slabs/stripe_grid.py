@@ -1,131 +1,67 @@
-"""Where the parts of stripes and pieces of one row of chunks lie in its place in a scratch file.
+"""The stripes of one row of chunks, one after the other in a scratch file.
 
-`staged_rows` says what stripes and pieces are, and how the file is divided.
+`staged_rows` says what rows, stripes and pieces are.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.format.chunk_grid import Shape
+from zarrfs.array.block import Block
 
 Numbers = NDArray[np.int64]
 
-# Pairs of stripes and pieces that are compared at once.
-_COMPARED = 1 << 20
 
+class Part(NamedTuple):
+    """The part of a piece that lies in one stripe.
 
-class Parts(NamedTuple):
-    """Parts of one stripe, one after the other as they lie in its memory.
-
-    sizes : elements of each.
-    places : within the row's place in the file, in elements.
+    stripe : the number of the stripe.
+    place : of the part's first element in the row's file, in elements.
+    where : the part's place within the piece.
     """
 
-    sizes: Numbers
-    places: Numbers
-
-    @property
-    def joined(self) -> Parts:
-        """Parts that also follow each other in the file are one."""
-        sizes, places = self
-        begins = np.flatnonzero(np.append(True, places[1:] != places[:-1] + sizes[:-1]))
-        return Parts(np.add.reduceat(sizes, begins), places[begins])
+    stripe: int
+    place: int
+    where: tuple[slice, ...]
 
 
-class Strip(NamedTuple):
-    """Parts of one piece in several stripes, all of one shape and neighbours along one axis.
+class StripeGrid:
+    """Where the stripes of a row lie.
 
-    They follow each other in the file.
-
-    low : where the first one begins within the piece, in elements.
-    shape : of each.
-    axis, number : along which axis, and how many.
+    begins : of each stripe in the row's file, in elements; (stripes,).
     """
 
-    low: Shape
-    shape: Shape
-    axis: int
-    number: int
+    def __init__(self, axes: int, blocks: Sequence[Block]) -> None:
+        """
+        axes : of the row, how many.
+        blocks : the stripes; the targets of their runs are places in the row.
+        """
+        low = [[runs[0].target.start for runs in block.runs] for block in blocks]
+        high = [[runs[-1].target.stop for runs in block.runs] for block in blocks]
+        self._low = np.array(low, np.int64).reshape(len(blocks), axes)
+        self._high = np.array(high, np.int64).reshape(len(blocks), axes)
+        # Elements of a stripe behind each axis, and from the first axis on.
+        behind = np.cumprod((self._high - self._low)[:, ::-1], axis=1)[:, ::-1]
+        self._steps: Numbers = np.append(behind[:, 1:], np.ones_like(behind[:, :1]), axis=1)
+        self.begins: Numbers = np.cumsum(behind[:, 0]) - behind[:, 0]
 
-
-class StripeGrid(NamedTuple):
-    """The stripes of one row.
-
-    shape : of the row.
-    cut, thick : pieces follow each other along this axis, with so many elements along it, and have
-        length 1 along all axes before it.
-    low, high : where each stripe begins and ends (exclusive) within the row, in elements; (stripes,
-        axes).
-    """
-
-    shape: Shape
-    cut: int
-    thick: int
-    low: Numbers
-    high: Numbers
-
-    def crossed(self, first: Sequence[int], shape: Shape) -> tuple[list[int], list[Strip]]:
-        """The stripes that contain parts of a piece, and these parts.
+    def parts(self, first: Sequence[int], shape: Sequence[int]) -> Iterator[Part]:
+        """The parts of a piece, each of which is contiguous in the file.
 
         first, shape : of the piece within the row.
         """
-        low = np.maximum(self.low - first, 0)
-        high = np.minimum(self.high - first, shape)
-        crossed = np.flatnonzero((low < high).all(axis=1))
-        return crossed.tolist(), list(_strips(low[crossed], (high - low)[crossed]))
-
-    def parts(self, number: int) -> Iterator[Parts]:
-        """The parts of a stripe, which comes after ``number`` others."""
-        cut, thick, shape = self.cut, self.thick, self.shape
-        low, high = self.low[number], self.high[number]
-        inner = math.prod(shape[cut + 1 :])
-        before_low, before_high = self.low[:number], self.high[:number]
-        # For each earlier stripe: its elements behind the cut, and how much of each piece it has.
-        behind = (before_high - before_low)[:, cut + 1 :].prod(axis=1)
-        pieces = np.arange(low[cut] // thick, -(-high[cut] // thick)) * thick
-        along = np.minimum(before_high[:, cut, None], pieces + thick)
-        along = np.maximum(along - np.maximum(before_low[:, cut, None], pieces), 0)
-        along *= behind[:, None]
-        sizes = np.minimum(pieces + thick, high[cut]) - np.maximum(pieces, low[cut])
-        sizes *= (high - low)[cut + 1 :].prod()
-        spans = [range(n, h) for n, h in zip(low[:cut].tolist(), high[:cut].tolist(), strict=True)]
-        outers = list(product(*spans))
-        steps = np.array([math.prod(shape[axis + 1 :]) for axis in range(cut)], np.int64)
-        share = max(1, _COMPARED // max(1, number, len(pieces)))
-        for done in range(0, len(outers), share):
-            group = np.array(outers[done : done + share], np.int64)
-            outer = group[:, None]
-            has = ((before_low[:, :cut] <= outer) & (outer < before_high[:, :cut])).all(axis=2)
-            before = has.astype(np.int64) @ along
-            places = (group @ steps)[:, None] + pieces * inner + before
-            yield Parts(np.tile(sizes, len(group)), places.reshape(-1))
-
-
-def _strips(low: Numbers, lengths: Numbers) -> Iterator[Strip]:
-    """
-    low, lengths : of each part; (parts, axes).
-    """
-    steps = np.diff(low, axis=0)
-    moved = steps != 0
-    beside = (lengths[1:] == lengths[:-1]).all(axis=1) & (moved.sum(axis=1) == 1)
-    axes = moved.argmax(axis=1) if moved.size else np.zeros(len(moved), np.int64)
-    if moved.size:
-        follows = np.arange(len(axes)), axes
-        beside &= steps[follows] == lengths[1:][follows]
-    first, axis = 0, -1
-    starts, shapes = low.tolist(), lengths.tolist()
-    for i, (near, along) in enumerate(zip(beside.tolist(), axes.tolist(), strict=True), 1):
-        if near and axis in (-1, along):
-            axis = along
-            continue
-        yield Strip(tuple(starts[first]), tuple(shapes[first]), max(axis, 0), i - first)
-        first, axis = i, -1
-    if starts:
-        yield Strip(tuple(starts[first]), tuple(shapes[first]), max(axis, 0), len(starts) - first)
+        low = np.maximum(self._low, first)
+        high = np.minimum(self._high, np.add(first, shape))
+        (crossed,) = np.nonzero((low < high).all(axis=1))
+        low, high = low[crossed], high[crossed]
+        places = ((low - self._low[crossed]) * self._steps[crossed]).sum(axis=1)
+        places += self.begins[crossed]
+        starts, stops = (low - first).tolist(), (high - first).tolist()
+        for number, place, start, stop in zip(
+            crossed.tolist(), places.tolist(), starts, stops, strict=True
+        ):
+            yield Part(number, place, tuple(map(slice, start, stop)))
