@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 
 _FSTAB = "/etc/fstab"
@@ -23,16 +24,15 @@ def asked_to_write(directory: str) -> bool:
     arguments = _of_mount(os.getppid())
     if arguments is None:
         return True
-    fstab = _FSTAB
-    said: bool | None = None
-    for name, value in _options(arguments):
-        if name in ("-w", "--rw", "--read-write"):
-            said = True
-        elif name in ("-T", "--fstab"):
-            fstab = value
-        elif name in ("-o", "--options"):
-            said = _last_word(value, said)
-    return _fstab_says(fstab, directory) if said is None else said
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-o", "--options", action="append", default=[])
+    parser.add_argument(
+        *("-w", "--rw", "--read-write"), dest="options", action="append_const", const="rw"
+    )
+    parser.add_argument("-T", "--fstab", default=_FSTAB)
+    given, _ = parser.parse_known_args(arguments)
+    said = _last_word(",".join(given.options))
+    return _fstab_says(given.fstab, directory) if said is None else said
 
 
 def _of_mount(pid: int) -> Sequence[str] | None:
@@ -50,23 +50,9 @@ def _of_mount(pid: int) -> Sequence[str] | None:
     return None
 
 
-def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    rest = iter(arguments)
-    for argument in rest:
-        name, equals, value = argument.partition("=")
-        if name in ("--options", "--fstab"):
-            yield name, value if equals else next(rest, "")
-        elif argument[:2] in ("-o", "-T"):
-            yield argument[:2], argument[2:] or next(rest, "")
-        else:
-            yield argument, ""
-
-
-def _last_word(options: str, before: bool | None) -> bool | None:
-    for option in options.split(","):
-        if option in ("rw", "ro"):
-            before = option == "rw"
-    return before
+def _last_word(options: str) -> bool | None:
+    said = [option for option in options.split(",") if option in ("rw", "ro")]
+    return said[-1] == "rw" if said else None
 
 
 def _fstab_says(fstab: str, directory: str) -> bool:
@@ -77,5 +63,5 @@ def _fstab_says(fstab: str, directory: str) -> bool:
     for line in lines:
         fields = [_ESCAPE.sub(lambda code: chr(int(code[1], 8)), text) for text in line.split()]
         if len(fields) > 3 and os.path.realpath(fields[1]) == os.path.realpath(directory):
-            return bool(_last_word(fields[3], None))
+            return bool(_last_word(fields[3]))
     return False
