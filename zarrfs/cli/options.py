@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
@@ -12,6 +13,8 @@ import click
 from zarrfs.errors import UsageError
 
 if TYPE_CHECKING:
+    from zarrfs.library.engine import EngineConfig
+    from zarrfs.library.source import SourceOptions
     from zarrfs.library.transfer.flat_form import FlatForm
 
 
@@ -68,107 +71,111 @@ storage_options = click.option(
 """Decorates a command, which gets ``storage_options``, a mapping."""
 
 
-def source_options(function: Command) -> Command:
-    """A command gets ``source_options``, a `SourceOptions`."""
-    return _source_options(
-        function,
-        click.option(
-            "--zarr-format",
-            "source_format",
-            type=click.Choice(["1", "2", "3"]),
-            help="Open only this version of Zarr. [default: the newest in SOURCE]",
-        ),
-    )
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    from zarrfs.daemon.options.option_values import memory
+
+    try:
+        return memory(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} {error}") from None
 
 
-def copy_options(function: Command) -> Command:
-    """The same for a command in which ``--zarr-format`` is the version of the destination."""
-    return _source_options(function)
-
-
-def _source_options(function: Command, *more: Callable[[Command], Command]) -> Command:
-    @wraps(function)
-    def command(
-        *,
-        memory: int | None,
-        loaders: int | None,
-        storage_options: Mapping[str, object],
-        source_format: str | None = None,
-        **others: Any,
-    ) -> int:
-        from zarrfs.library.source import SourceOptions
-
-        version: Any = None if source_format is None else int(source_format)
-        options = SourceOptions(
-            memory=memory, loaders=loaders, zarr_format=version, storage_options=storage_options
-        )
-        return function(source_options=options, **others)
-
-    return _with(
-        command,
-        click.option(
-            "--memory",
-            callback=_size,
-            metavar="SIZE",
-            help="Memory budget, with a unit K, M or G; at least 16M. "
-            "[default: a quarter of the RAM, at most 1G]",
-        ),
-        click.option(
-            "--loaders",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Threads that fetch and decode. [default: by CPUs and source]",
-        ),
-        *more,
-        storage_options,
-    )
-
-
-def engine_options(function: Command) -> Command:
-    """A command gets ``engine``, an `EngineConfig`."""
-
-    @wraps(function)
-    def command(*, scheduler: str, scheduler_file: str | None, **others: Any) -> int:
-        from zarrfs.library.engine import EngineConfig
-
-        return function(engine=EngineConfig(scheduler, scheduler_file), **others)
-
-    return _with(
-        command,
-        click.option(
-            "--scheduler",
-            default="none",
-            metavar="none|dask|ADDRESS",
-            help="Who does the work. none: this process. dask: a Dask cluster of processes on this "
-            "machine. tcp://HOST:8786: a running Dask cluster. [default: none]",
-        ),
-        click.option(
-            "--scheduler-file",
-            metavar="FILE",
-            help="File that a running Dask scheduler wrote, in place of its address.",
-        ),
-    )
-
-
-def flat_options(*formats: str, default: str) -> Callable[[Command], Command]:
-    """A command gets ``flat``, a `Flat`, of one of ``formats``; ``default`` in words."""
+def _made(
+    name: str, make: Callable[..., object], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """A command gets, as ``name``, what ``make`` makes of the values of ``options``."""
+    keywords = signature(make).parameters
 
     def decorate(function: Command) -> Command:
         @wraps(function)
-        def command(
-            *, path: str, region: str, container: Any, byteorder: Any, order: Any, **others: Any
-        ) -> int:
-            return function(flat=Flat(path, region, container, byteorder, order), **others)
+        def command(**given: Any) -> int:
+            made = make(**{key: given.pop(key) for key in keywords if key in given})
+            return function(**{name: made}, **given)
 
-        return _with(command, *_flat_options(formats, default))
+        decorated: Command = command
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 
 
-def _flat_options(
-    formats: tuple[str, ...], default: str
-) -> tuple[Callable[[Command], Command], ...]:
-    return (
+def _source(
+    memory: int | None,
+    loaders: int | None,
+    storage_options: Mapping[str, object],
+    source_format: str | None = None,
+) -> SourceOptions:
+    from zarrfs.library.source import SourceOptions
+
+    version: Any = None if source_format is None else int(source_format)
+    return SourceOptions(
+        memory=memory, loaders=loaders, zarr_format=version, storage_options=storage_options
+    )
+
+
+_MEMORY_AND_LOADERS = (
+    click.option(
+        "--memory",
+        callback=_size,
+        metavar="SIZE",
+        help="Memory budget, with a unit K, M or G; at least 16M. "
+        "[default: a quarter of the RAM, at most 1G]",
+    ),
+    click.option(
+        "--loaders",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Threads that fetch and decode. [default: by CPUs and source]",
+    ),
+)
+
+source_options = _made(
+    *("source_options", _source, *_MEMORY_AND_LOADERS),
+    click.option(
+        "--zarr-format",
+        "source_format",
+        type=click.Choice(["1", "2", "3"]),
+        help="Open only this version of Zarr. [default: the newest in SOURCE]",
+    ),
+    storage_options,
+)
+"""Decorates a command, which gets ``source_options``, a `SourceOptions`."""
+
+copy_options = _made("source_options", _source, *_MEMORY_AND_LOADERS, storage_options)
+"""The same for a command in which ``--zarr-format`` is the version of the destination."""
+
+
+def _engine(scheduler: str, scheduler_file: str | None) -> EngineConfig:
+    from zarrfs.library.engine import EngineConfig
+
+    return EngineConfig(scheduler, scheduler_file)
+
+
+engine_options = _made(
+    *("engine", _engine),
+    click.option(
+        "--scheduler",
+        default="none",
+        metavar="none|dask|ADDRESS",
+        help="Who does the work. none: this process. dask: a Dask cluster of processes on this "
+        "machine. tcp://HOST:8786: a running Dask cluster. [default: none]",
+    ),
+    click.option(
+        "--scheduler-file",
+        metavar="FILE",
+        help="File that a running Dask scheduler wrote, in place of its address.",
+    ),
+)
+"""Decorates a command, which gets ``engine``, an `EngineConfig`."""
+
+
+def flat_options(*formats: str, default: str) -> Callable[[Command], Command]:
+    """A command gets ``flat``, a `Flat`, of one of ``formats``; ``default`` in words."""
+    return _made(
+        *("flat", Flat),
         click.option(
             "--path", default="", metavar="PATH", help="Path of the array in a hierarchy."
         ),
@@ -195,20 +202,3 @@ def _flat_options(
             help="C: the last axis is fastest; F: the first (Fortran, MATLAB). [default: C]",
         ),
     )
-
-
-def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    if value is None:
-        return None
-    from zarrfs.daemon.options.option_values import memory
-
-    try:
-        return memory(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} {error}") from None
