@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -15,9 +16,8 @@ from zarrfs.cache.caches import Caches
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import ReadOnly, UsageError
-from zarrfs.format.chunk_grid import Index
+from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.library.described_array import DescribedArray
 from zarrfs.library.source import SourceOptions, find_array, open_source, source_name
 from zarrfs.library.steps import ascending, boxes_to_read, boxes_to_write
 from zarrfs.library.transfer.tiles import TileElements, TilePlan, fetch_tiles
@@ -74,7 +74,7 @@ def open_array(
         raise
 
 
-class OpenArray(DescribedArray):
+class OpenArray:
     """A Zarr array. Methods block; any number of threads may use it at once.
 
     Reads from the same object see written elements at once, and these are in the
@@ -106,6 +106,74 @@ class OpenArray(DescribedArray):
     def metadata(self) -> ArrayMetadata:
         """All that the metadata documents say, whatever their version."""
         return self._array.metadata
+
+    @property
+    def shape(self) -> Shape:
+        return self.metadata.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.metadata.elements
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, decoded."""
+        return self.metadata.nbytes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """numpy type of an element in memory: little-endian; `object` for strings and bytes."""
+        return self.metadata.layout.data_type.dtype
+
+    @property
+    def data_type(self) -> str:
+        """Name of the data type in Zarr's own words."""
+        return self.metadata.layout.data_type.name
+
+    @property
+    def chunks(self) -> Shape:
+        """Shape of the chunks that are decoded one by one: inner chunks, where there are shards.
+
+        Where they are not all alike, the longest along each axis.
+        """
+        return self.metadata.layout.read.largest_chunk
+
+    @property
+    def shards(self) -> Shape | None:
+        """Shape of the shards, each a stored object; None where nothing is sharded."""
+        layout = self.metadata.layout
+        return layout.stored.largest_chunk if layout.sharded else None
+
+    @property
+    def chunk_counts(self) -> Shape:
+        """Number of chunks along each axis."""
+        return self.metadata.layout.read.counts
+
+    @property
+    def fill_value(self) -> Any:
+        """The element that a missing chunk is filled with, as a numpy scalar."""
+        layout = self.metadata.layout
+        return layout.data_type.element(layout.fill)[()]
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...]:
+        """One for each axis, None where it has none; empty if no axis has one."""
+        return self.metadata.dimension_names
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The user's attributes."""
+        return self.metadata.attributes
+
+    @property
+    def codecs(self) -> list[Any]:
+        """The codec pipeline as JSON, in the vocabulary of v3."""
+        return list(self.metadata.summary["codecs"])
 
     @property
     def writable(self) -> bool:
