@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from itertools import cycle, islice
 from typing import Any
 
@@ -106,7 +106,8 @@ def export_tiles(task: TileTask) -> None:
         made, elements = _made(source, task.form)
         with part_of(task.file) as out:
             largest = max(tile.elements for tile in task.tiles)
-            _write(out, elements, task.tiles, largest, made, keep=True)
+            for _ in _written(out, elements, task.tiles, largest, made, keep=True):
+                pass
 
 
 def _described(source: Opened, form: FlatForm) -> Described:
@@ -124,33 +125,30 @@ def _write_tiles(
     start = made.start
     total = start + elements.window.elements * item
     position = start + sum(tile.elements for tile in islice(plan, out.done)) * item
-    number = out.done
-
-    def written(tile: Tile) -> None:
-        nonlocal number, position
-        number += 1
+    tiles = islice(plan, out.done, None)
+    largest = Tile(plan.lengths, plan.lengths).elements
+    keep = plan.cuts_chunks
+    # Without a name for the generator, so that it ends with the loop whatever is raised.
+    for number, tile in enumerate(
+        _written(out, elements, tiles, largest, made, keep=keep), out.done + 1
+    ):
         position += tile.elements * item
         out.note(number)
         config.progress(position, total)
 
-    tiles = islice(plan, out.done, None)
-    largest = Tile(plan.lengths, plan.lengths).elements
-    _write(out, elements, tiles, largest, made, written, keep=plan.cuts_chunks)
 
-
-def _write(
+def _written(
     out: Output,
     elements: TileElements,
     tiles: Iterable[Tile],
     largest: int,
     made: Form,
-    written: Callable[[Tile], object] = lambda tile: None,
     *,
     keep: bool,
-) -> None:
-    """
+) -> Iterator[Tile]:
+    """The tiles, each when it is written.
+
     largest : elements of the largest tile.
-    written : told of each tile, when it is written.
     keep : see `fetch_tiles`.
     """
     item = elements.dtype.itemsize
@@ -177,7 +175,7 @@ def _write(
             else:
                 for offset, piece in made.records.woven(run_.in_file * item, part):
                     out.write(start + offset, piece)
-        written(tile)
+        yield tile
 
 
 def _identity(source: Opened, form: FlatForm, config: TransferConfig) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -64,14 +64,10 @@ def import_array(source: str, target: str, form: FlatForm, config: TransferConfi
         plan = _plan(opened_target, form, in_file_order=not file.seekable)
         if workers is None:
             position = start
-
-            def stored(elements: int) -> None:
-                nonlocal position
-                position += elements * opened_target.item_size
-                config.progress(position, size)
-
             largest = Tile(plan.lengths, plan.lengths).elements
-            _read_tiles(file, opened_target, form, start, plan, largest, config.resume, stored)
+            for tile in _read(file, opened_target, form, start, plan, largest, config.resume):
+                position += tile.elements * opened_target.item_size
+                config.progress(position, size)
         elif source == STANDARD_STREAM or not file.seekable or plan.cuts_chunks:
             raise UsageError(
                 f"{file.name}: workers need a file, and --memory for a whole stored object"
@@ -134,10 +130,11 @@ def import_tiles(task: TileTask) -> None:
     """Store some tiles of an import, whole objects. Opens everything anew."""
     with opened(task.array, task.config, writable=True) as target, input_file(task.file) as file:
         largest = max(tile.elements for tile in task.tiles)
-        _read_tiles(file, target, task.form, task.start, task.tiles, largest, resume=False)
+        for _ in _read(file, target, task.form, task.start, task.tiles, largest, resume=False):
+            pass
 
 
-def _read_tiles(
+def _read(
     file: Input,
     target: Opened,
     form: FlatForm,
@@ -145,12 +142,11 @@ def _read_tiles(
     tiles: Iterable[Tile],
     largest: int,
     resume: bool,
-    done: Callable[[int], object] = lambda elements: None,
-) -> None:
-    """
+) -> Iterator[Tile]:
+    """The tiles, each when its elements are changes. At the end all are stored.
+
     largest : elements of the largest tile.
     resume : whether to store only tiles that differ from what is stored.
-    done : told of the elements of each tile.
     """
     array = target.array
     assert isinstance(array, WritableArray)
@@ -168,7 +164,7 @@ def _read_tiles(
         of_tile = elements.of(tile)
         if stored is None or not _is_stored(of_tile, values, stored[: tile.elements]):
             ElementChanges(of_tile).change(0, values)
-        done(tile.elements)
+        yield tile
     array.flush()
 
 
