@@ -116,10 +116,8 @@ class _Check:
 
     def run(self) -> Totals:
         path = "/".join(name for name in self._config.path.split("/") if name)
-        if (node := self._node(path, strict=True)) is None:
-            if not self._is_bare_group(path):
-                raise NodeNotFound(f"{join(self._store.url, path)}: no Zarr array or group here")
-            node = Node(path, GroupMetadata(0, {}, None), None, (), None)
+        if (node := self._node_or_bare_group(path, strict=True)) is None:
+            raise NodeNotFound(f"{join(self._store.url, path)}: no Zarr array or group here")
         self._check_leftovers()
         self._check_node(node)
         return self._totals
@@ -169,11 +167,15 @@ class _Check:
                 return node
         return None
 
-    def _is_bare_group(self, path: str) -> bool:
+    def _node_or_bare_group(self, path: str, *, strict: bool = False) -> Node | None:
+        """As `_node`; also a directory without documents that nodes lie in."""
+        if (node := self._node(path, strict=strict)) is not None:
+            return node
         try:
-            return bool(Hierarchy(self._store).children(path))
+            has_children = bool(Hierarchy(self._store).children(path))
         except (StoreError, NodeNotFound):
-            return False
+            return None
+        return Node(path, GroupMetadata(0, {}, None), None, (), None) if has_children else None
 
     def _check_node(
         self,
@@ -257,9 +259,7 @@ class _Check:
                     if name not in group.documents and name not in DOCUMENT_NAMES:
                         self._report(Finding("orphan", path, "belongs to no array or group"))
                     continue
-                if (node := self._node(path)) is None and self._is_bare_group(path):
-                    node = Node(path, GroupMetadata(0, {}, None), None, (), None)
-                if node is None:
+                if (node := self._node_or_bare_group(path)) is None:
                     self._report(Finding("orphan", path + "/", "is neither an array nor a group"))
                     continue
                 consolidated.discard(name)

@@ -35,12 +35,6 @@ class BoxPlan:
     decoded: float
     fits: bool
 
-    @property
-    def count(self) -> int:
-        """How many boxes there are, counted without listing them, at least."""
-        lengths = zip(self.tiles.window.shape, self.tiles.lengths, strict=True)
-        return math.prod(-(-n // max(1, length)) for n, length in lengths)
-
 
 def plan_boxes(
     source: ChunkGrid, origin: Index, target: ChunkGrid, *, window: Window, most: int, useful: int
