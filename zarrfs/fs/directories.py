@@ -25,7 +25,8 @@ from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.fs import stat
 from zarrfs.fs.attributes import Attributes, DirectoryEntry
 from zarrfs.fs.loop.threads import Threads
-from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, MountedArray, TreePlace
+from zarrfs.fs.nodes.chunk_tree import TreePlace
+from zarrfs.fs.nodes.nodes import STATUS_NAMES, Local, MountedArray
 from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.tree import Tree
 
@@ -62,10 +63,10 @@ class Directories:
         parent = await self._entered(parent)
         tree_place = parent.node.place(parent.local)
         if tree_place is not None:
-            prefix = tree_place.tree.numbers.child(tree_place.prefix, name)
+            prefix = tree_place.tree.child(tree_place.prefix, name)
             if prefix is None:
                 raise EntryNotFound(name)
-            return parent.sibling(tree_place.tree.local(prefix))
+            return parent.sibling(tree_place.tree.number(prefix))
         for known, local in _fixed_names(parent):
             if known == name:
                 return await self._file_of_group(parent, name, local)

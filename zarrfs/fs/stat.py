@@ -9,8 +9,9 @@ from contextlib import suppress
 from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.attributes import Attributes
+from zarrfs.fs.nodes.chunk_tree import TreePlace
 from zarrfs.fs.nodes.group_files import MountedGroup
-from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, MountedFile, TreePlace
+from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, MountedFile
 from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.tree import Tree
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from zarrfs.errors import NoSuchAttribute
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, TreePlace
+from zarrfs.fs.nodes.chunk_tree import TreePlace
+from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
 
 # The kernel's limits, see xattr(7).

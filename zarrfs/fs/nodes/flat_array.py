@@ -12,8 +12,9 @@ from zarrfs.cache.write.growth import Growth
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.fs.nodes.array_views import ArrayViews
+from zarrfs.fs.nodes.chunk_tree import GridTree, TreePlace
 from zarrfs.fs.nodes.growing_rows import GrowingRows
-from zarrfs.fs.nodes.nodes import GridTree, Local, MountedArray, TreePlace
+from zarrfs.fs.nodes.nodes import Local, MountedArray
 from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window

@@ -18,7 +18,7 @@ from zarrfs.errors import EntryNotFound
 from zarrfs.format.chunk_grid import ChunkGrid, Index
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.metadata.node import kept_bytes
-from zarrfs.fs.nodes.chunk_tree import ChunkTree
+from zarrfs.fs.nodes.chunk_tree import TreePlace
 from zarrfs.fs.nodes.growing_rows import GrowingRows
 from zarrfs.fs.nodes.stored_keys import FIRST_KEY, StoredKeys
 from zarrfs.store.plain_directory import Entry, PlainDirectory
@@ -55,67 +55,6 @@ STATUS_FILES = frozenset(STATUS_NAMES.values())
 _NOTE_NAME = "zarrfs-note.txt"
 _BYTES = 2 << 10
 _ARRAY_BYTES = 16 << 10
-
-
-class TreePlace(NamedTuple):
-    """A directory or file below ``chunks/`` or ``shards/``."""
-
-    tree: GridTree
-    prefix: Index
-
-    @property
-    def is_file(self) -> bool:
-        return self.tree.numbers.is_file(self.prefix)
-
-    @property
-    def chunk(self) -> Index:
-        """Index in the tree's grid of the chunk that a file shows."""
-        return self.tree.numbers.chunk(self.prefix)
-
-
-class GridTree:
-    """``chunks/`` or ``shards/``: one file for each chunk of ``grid``.
-
-    first : number within the node of the tree's root directory.
-    step : from one number of the tree to the next. The trees of a node take turns, so
-        that none is in the way when another one grows.
-    """
-
-    def __init__(self, name: str, grid: ChunkGrid, first: int, step: int) -> None:
-        self.name = name
-        self.grid = grid
-        self.first = first
-        self._step = step
-        self.numbers = ChunkTree(grid.counts)
-        # To answer one request, the same number is asked for several times.
-        self._last: tuple[int, Index | None] = (-1, None)
-
-    @property
-    def stop(self) -> int:
-        return self.local_of(self.numbers.nodes - 1) + 1
-
-    def local_of(self, number: int) -> int:
-        return self.first + number * self._step
-
-    def local(self, prefix: Index) -> int:
-        return self.local_of(self.numbers.number(prefix))
-
-    def children(self, prefix: Index) -> range:
-        """The numbers within the node of all that is in the directory ``prefix``, in order."""
-        numbers = self.numbers.children(prefix)
-        return range(
-            self.local_of(numbers.start), self.local_of(numbers.stop), numbers.step * self._step
-        )
-
-    def place(self, local: int) -> TreePlace | None:
-        """The place with this number within the node; None if it is not in the tree."""
-        last, prefix = self._last
-        if last != local:
-            number, rest = divmod(local - self.first, self._step)
-            inside = not rest and 0 <= number < self.numbers.nodes
-            prefix = self.numbers.prefix(number) if inside else None
-            self._last = local, prefix
-        return None if prefix is None else TreePlace(self, prefix)
 
 
 class Remains(NamedTuple):

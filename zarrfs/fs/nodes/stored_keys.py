@@ -27,7 +27,7 @@ class StoredKeys:
     def __init__(self, grid: ChunkGrid, encoding: ChunkKeyEncoding) -> None:
         self._counts = grid.counts
         self._encoding = encoding
-        self._numbers = ChunkTree(grid.counts)
+        self._numbers = ChunkTree(grid.counts, FIRST_KEY)
         rank = len(grid.counts)
         self._first, *others = encoding.key((0,) * rank).split("/")
         # Parts of a key before those of coordinates: the c in c/0/0. None: not known.
@@ -39,13 +39,11 @@ class StoredKeys:
     @property
     def stop(self) -> int:
         """The number after the last one."""
-        return 0 if self._leading is None else FIRST_KEY + self._numbers.nodes
+        return 0 if self._leading is None else self._numbers.stop
 
     def prefix(self, local: int) -> Index | None:
         """The index of the file, or its beginning for a directory; None for another number."""
-        number = local - FIRST_KEY
-        inside = self._leading is not None and 0 <= number < self._numbers.nodes
-        return self._numbers.prefix(number) if inside else None
+        return None if self._leading is None else self._numbers.prefix(local)
 
     def is_file(self, prefix: Index) -> bool:
         return self._numbers.is_file(prefix)
@@ -72,7 +70,7 @@ class StoredKeys:
         if len(prefix) + 1 == len(self._counts):
             return self._file(prefix, name)
         found = self._numbers.child(prefix, name)
-        return None if found is None else FIRST_KEY + self._numbers.number(found)
+        return None if found is None else self._numbers.number(found)
 
     def _file(self, prefix: Index, name: str) -> int | None:
         parts = [self._first] * (self._leading or 0) if not self._alone else []
@@ -80,4 +78,4 @@ class StoredKeys:
         index = self._encoding.index(key, len(self._counts))
         if index is None or any(map(ge, index, self._counts)):
             return None
-        return FIRST_KEY + self._numbers.number(index or (0,))
+        return self._numbers.number(index or (0,))
