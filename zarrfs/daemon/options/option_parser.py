@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -27,6 +26,18 @@ _BY_NAME: Mapping[str, Option] = MappingProxyType({option.name: option for optio
 _LISTS: Mapping[str, Collection[str]] = MappingProxyType(
     {"views": (*FORMATS, *GROUP_OPTIONS, ALL, DEFAULT), "hide": HIDEABLE}
 )
+_DEFAULTS = MountOptions()
+# Options of each row exclude each other.
+_EXCLUSIVE = (
+    ("allow_other", "allow_root"),
+    ("immutable", "recheck_metadata"),
+    ("rw", "immutable"),
+    ("branch", "tag", "snapshot"),
+    ("rw", "consolidated=only"),
+    ("path", "assume_metadata"),
+    ("resize", "region"),
+    ("resize", "fill_missing=false"),  # new rows are fill value, and not stored
+)
 _SEPARATOR = re.compile(r"(?<!\\),")
 
 
@@ -41,28 +52,23 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         for item in _items(text):
             _parse_one(item, found)
     options = MountOptions(**found)
-    if options.allow_other and options.allow_root:
-        raise UsageError("options allow_other and allow_root exclude each other")
-    if options.immutable and options.recheck_metadata != math.inf:
-        raise UsageError("options immutable and recheck_metadata exclude each other")
-    if options.rw and options.immutable:
-        raise UsageError("options rw and immutable exclude each other")
-    if sum(name is not None for name in (options.branch, options.tag, options.snapshot)) > 1:
-        raise UsageError("options branch, tag and snapshot exclude each other")
-    if options.rw and options.consolidated == "only":
-        raise UsageError("options rw and consolidated=only exclude each other")
-    if options.path and options.assume_metadata is not None:
-        raise UsageError("options path and assume_metadata exclude each other")
-    if options.resize and not options.rw:
-        raise UsageError("option resize needs rw")
-    if options.allow_remove and not options.rw:
-        raise UsageError("option allow_remove needs rw")
-    if options.resize and options.region is not None:
-        raise UsageError("options resize and region exclude each other")
-    if options.resize and not options.fill_missing:
-        # New rows are fill value, and not stored.
-        raise UsageError("options resize and fill_missing=false exclude each other")
+    for names in _EXCLUSIVE:
+        if sum(_is_given(options, name) for name in names) > 1:
+            *others, last = names
+            raise UsageError(f"options {', '.join(others)} and {last} exclude each other")
+    for name in ("resize", "allow_remove"):
+        if getattr(options, name) and not options.rw:
+            raise UsageError(f"option {name} needs rw")
     return options
+
+
+def _is_given(options: MountOptions, item: str) -> bool:
+    """Whether an option has another value than its default, or the one after ``=``."""
+    name, separator, text = item.partition("=")
+    value = getattr(options, name)
+    if separator:
+        return bool(value == _BY_NAME[name].read(text))
+    return bool(value != getattr(_DEFAULTS, name))
 
 
 def _items(text: str) -> list[str]:

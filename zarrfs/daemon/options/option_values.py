@@ -44,16 +44,14 @@ def memory(text: str) -> int:
     return size
 
 
-def count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError("is not a number from 1 up")
+def count(text: str, least: int = 1) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise ValueError(f"is not a number from {least} up")
     return int(text)
 
 
 def count_or_none(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ValueError("is not a number from 0 up")
-    return int(text)
+    return count(text, 0)
 
 
 def numeric_id(text: str) -> int:
