@@ -10,8 +10,7 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from zarrfs.errors import NoSuchAttribute
@@ -78,10 +77,10 @@ class NodeXattrs:
     def value(self, node: MountedNode, name: str) -> bytes:
         """One value, where `Encoded` has none. Blocks. Raises NoSuchAttribute."""
         with self._lock:
-            found = (make() for other, make in _values(node, self._config) if other == name)
-            if (value := next(found, None)) is None or (data := _encode(value)) is None:
-                raise NoSuchAttribute(name)
-            return data
+            for other, value in _values(node, self._config):
+                if other == name and (data := _encode(value)) is not None:
+                    return data
+        raise NoSuchAttribute(name)
 
 
 def _is_of(encoded: Encoded, node: MountedNode) -> bool:
@@ -104,8 +103,8 @@ def _encoded(node: MountedNode, config: FileSystemConfig) -> Encoded:
     return Encoded(names, values, source)
 
 
-def _values(node: MountedNode, config: FileSystemConfig) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Names, each with the attribute that its value is made from; parses large attributes."""
+def _values(node: MountedNode, config: FileSystemConfig) -> Iterator[tuple[str, Any]]:
+    """Names and values of attributes, of which large ones are parsed one at a time."""
     values: dict[str, Any] = {"user.zarrfs.path": f"/{node.node.path}"}
     if node.note is not None:
         values["user.zarrfs.note"] = node.note
@@ -118,15 +117,10 @@ def _values(node: MountedNode, config: FileSystemConfig) -> Iterator[tuple[str, 
         values["user.zarr.attributes"] = metadata.attributes
     if isinstance(metadata, ArrayMetadata):
         values |= _array_values(metadata, config.byteorder)
-    for name, value in values.items():
-        yield name, partial(_same, value)
+    yield from values.items()
     if metadata is not None:
-        for name in metadata.attributes:
-            yield f"user.zarr.attributes.{name}", partial(metadata.attributes.__getitem__, name)
-
-
-def _same(value: Any) -> Any:
-    return value
+        for name, value in metadata.attributes.items():
+            yield f"user.zarr.attributes.{name}", value
 
 
 def own_xattrs(place: Place) -> Encoded | None:
@@ -153,7 +147,7 @@ def _chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
         "user.zarrfs.valid_shape": list(grid.valid_shape(place.chunk)),
         "user.zarrfs.store_key": array.key(node.stored_object(place)),
     }
-    return dict(_carried((name, partial(_same, value)) for name, value in values.items()))
+    return dict(_carried(values.items()))
 
 
 def _array_values(metadata: ArrayMetadata, byteorder: str) -> dict[str, Any]:
@@ -174,17 +168,15 @@ def _array_values(metadata: ArrayMetadata, byteorder: str) -> dict[str, Any]:
     return values
 
 
-def _carried(
-    values: Iterable[tuple[str, Callable[[], Any]]],
-) -> Iterator[tuple[str, bytes]]:
+def _carried(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, bytes]]:
     """Leave out attributes that exceed the limits of the kernel."""
     room = _LONGEST_LIST
-    for name, make in values:
+    for name, value in values:
         try:
             length = len(os.fsencode(name))
         except UnicodeEncodeError:
             continue
-        if length > _LONGEST_NAME or "\0" in name or (data := _encode(make())) is None:
+        if length > _LONGEST_NAME or "\0" in name or (data := _encode(value)) is None:
             continue
         # The list has a zero behind each name.
         if (room := room - length - 1) < 0:
