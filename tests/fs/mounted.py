@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.fs.loop import Loop
-from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile
+from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, OpenMode
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.store.base import Store
@@ -102,7 +102,7 @@ class Mounted:
 
     def open_inode(self, inode: int, *, write: bool = False) -> OpenedFile:
         async def open_file() -> OpenFile:
-            return await self.fs.open_file(inode, write=write)
+            return await self.fs.open_file(inode, OpenMode(write=write))
 
         return OpenedFile(self, inode, self.loop.run(open_file))
 

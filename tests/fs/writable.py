@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.fs.loop import Loop
 from tests.fs.mounted import Mounted
-from zarrfs.fs.attributes import OpenFile
+from zarrfs.fs.attributes import OpenFile, OpenMode
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.base import Store
 
@@ -64,7 +64,7 @@ class Writable(Mounted):
         inode = self.stat(path).inode
 
         async def open_file() -> OpenFile:
-            return await self.fs.open_file(inode, read=read, write=True, append=append)
+            return await self.fs.open_file(inode, OpenMode(read, write=True, append=append))
 
         return WritableFile(self, inode, self.loop.run(open_file))
 

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import trio
 
 from zarrfs.errors import EntryNotFound
-from zarrfs.fs.attributes import Attributes
+from zarrfs.fs.attributes import Attributes, OpenMode
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.store.open import StoreConfig, open_store
@@ -77,7 +77,7 @@ class DirectFiles:
 
     async def _read(self, path: str) -> bytes:
         attributes = await self._find(path)
-        handle = (await self._filesystem.open_file(attributes.inode, write=False)).handle
+        handle = (await self._filesystem.open_file(attributes.inode, OpenMode())).handle
         whole = bytearray()
         try:
             while part := bytes(await self._filesystem.read(handle, len(whole), _REQUEST)):

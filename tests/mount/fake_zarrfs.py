@@ -18,7 +18,7 @@ from zarrfs import errors
 from zarrfs.daemon.mount import mount
 from zarrfs.daemon.options.option_parser import parse_options
 from zarrfs.daemon.request import MountRequest
-from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
+from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, OpenMode, Space
 from zarrfs.fs.loop.answers import AfterReply, Answers
 
 CONTENT = b"0123456789" * 1000
@@ -123,8 +123,8 @@ class FakeFileSystem:
     def forget(self, inode: int, times: int) -> None:
         pass
 
-    async def open_file(self, inode: int, *, read: bool, write: bool, **_: bool) -> OpenFile:
-        if write:
+    async def open_file(self, inode: int, mode: OpenMode) -> OpenFile:
+        if mode.write:
             raise errors.ReadOnly(str(inode))
         return OpenFile(inode, keep_cache=False, direct=False)
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from zarrfs import errors
-from zarrfs.fs.attributes import Attributes, DirectoryEntry
+from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenMode
 from zarrfs.fuse.operations import Operations
 from zarrfs.fuse.presentation import Presentation, PresentationConfig
 
@@ -58,8 +58,8 @@ async def test_opens_that_would_change_something(presentation, flags):
     class Recording:
         read = write = None
 
-        async def open_file(self, inode: int, **how: bool):
-            asked.append(how)
+        async def open_file(self, inode: int, mode: OpenMode):
+            asked.append(mode._asdict())
             raise errors.ReadOnly("")
 
     operations = Operations(Recording(), presentation)

@@ -39,6 +39,28 @@ class DirectoryEntry(NamedTuple):
     cookie: int
 
 
+class OpenMode(NamedTuple):
+    """How a file is opened.
+
+    read : whether it may be read, and thus mapped.
+    truncate : changes nothing, because files have a fixed size, like devices. Where arrays may be
+        resized, it leaves none of their rows.
+    append : whether all writes go behind the end. The kernel may not know of what came there
+        through other files, so where the end can move, such a file cannot be mapped, and
+        each write to it goes where the end is.
+    sync : whether each write is to be stored when it returns. The kernel asks for that itself
+        after a write through its pages, but not after one past them.
+    paged : whether it is read through the kernel's pages, which keep what was read.
+    """
+
+    read: bool = True
+    write: bool = False
+    truncate: bool = False
+    append: bool = False
+    sync: bool = False
+    paged: bool = True
+
+
 class OpenFile(NamedTuple):
     """An open file.
 

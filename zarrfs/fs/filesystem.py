@@ -22,7 +22,7 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.fs import stat
-from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, Space
+from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, OpenMode, Space
 from zarrfs.fs.coherence.kernel_pages import KernelCache, KernelPages
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.directories import Directories
@@ -271,37 +271,20 @@ class FileSystem:
 
     # --- files ------------------------------------------------------------------
 
-    async def open_file(
-        self,
-        inode: int,
-        *,
-        read: bool = True,
-        write: bool,
-        truncate: bool = False,
-        append: bool = False,
-        sync: bool = False,
-        paged: bool = True,
-    ) -> OpenFile:
-        """Open a file. Truncating changes nothing: files have a fixed size, like devices.
-
-        Where arrays may be resized, it leaves none of their rows.
-
-        Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
-        """
+    async def open_file(self, inode: int, mode: OpenMode) -> OpenFile:
+        """Open a file. Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound."""
         place = await self._place(inode)
         if stat.is_directory(place):
             raise IsADirectory(f"inode {inode}")
-        if write and (not self._tree.config.writable or place.node.linked):
+        if mode.write and (not self._tree.config.writable or place.node.linked):
             raise ReadOnly(f"inode {inode}")
-        if truncate:
+        if mode.truncate:
             # The kernel is about to forget its pages of the file. Pages changed in a
             # mapping it first hands over; the file itself loses nothing.
             self._pages.kernel.drop(inode)
             await self._pages.kernel.settled((inode,))
             await self._files.truncate(place, 0)
-        return await self._files.open(
-            place, read=read, write=write, truncate=truncate, append=append, sync=sync, paged=paged
-        )
+        return await self._files.open(place, mode)
 
     async def _content(self, place: Place) -> WritableView:
         """Content of a file that is made for each open."""

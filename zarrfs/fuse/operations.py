@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import pyfuse3
 
 from zarrfs.errors import EntryNotFound, ObjectNotFound
+from zarrfs.fs.attributes import OpenMode
 from zarrfs.fs.filesystem import FileSystem
 from zarrfs.fuse.failures import Failures
 from zarrfs.fuse.presentation import NAME_MAX, Presentation
@@ -138,8 +139,7 @@ class Operations(pyfuse3.Operations):
 
     async def open(self, inode: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         try:
-            opened = await self.filesystem.open_file(
-                inode,
+            mode = OpenMode(
                 read=flags & os.O_ACCMODE != os.O_WRONLY,
                 write=bool(flags & _CHANGES),
                 truncate=bool(flags & os.O_TRUNC),
@@ -147,6 +147,7 @@ class Operations(pyfuse3.Operations):
                 sync=bool(flags & os.O_DSYNC),
                 paged=not flags & os.O_DIRECT,
             )
+            opened = await self.filesystem.open_file(inode, mode)
             return pyfuse3.FileInfo(
                 fh=opened.handle, direct_io=opened.direct, keep_cache=opened.keep_cache
             )

@@ -20,6 +20,7 @@ from trio.testing import wait_all_tasks_blocked
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import WriteStore
 from zarrfs.errors import ChunkError, StoreFull
+from zarrfs.fs.attributes import OpenMode
 from zarrfs.fs.coherence import array_pages
 from zarrfs.fs.coherence.array_pages import ArrayPages
 from zarrfs.fs.coherence.kernel_pages import KernelCache, KernelPages, OpenPlaces
@@ -285,7 +286,7 @@ def test_a_file_that_is_opened_while_another_one_is_written_to_does_not_undo_tha
         return await run(self, work)
 
     async def change_another() -> None:
-        opened = await mount.fs.open_file(inode, read=True, write=True)
+        opened = await mount.fs.open_file(inode, OpenMode(write=True))
         await kernel.change(inode, opened.handle, start + 2, b"\3\0")
 
     async def run_all() -> None:

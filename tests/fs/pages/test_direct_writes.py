@@ -5,6 +5,7 @@ import pytest
 from tests.fs.documents import array_document
 from tests.fs.write_store import WriteStore
 from zarrfs.errors import FileTooLarge
+from zarrfs.fs.attributes import OpenMode
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -73,7 +74,7 @@ def test_a_write_past_the_pages_is_stored_when_it_returns_if_that_is_asked_for(m
     for read in (False, True):
 
         async def write(read: bool) -> int:
-            opened = await mount.fs.open_file(inode, read=read, write=True, sync=True)
+            opened = await mount.fs.open_file(inode, OpenMode(read, write=True, sync=True))
             assert opened.direct is not read
             mount.store.requests.clear()
             await mount.fs.write(opened.handle, 0, b"\1\2")

@@ -17,7 +17,7 @@ from zarrfs.errors import (
     StoreConflict,
     ZarrfsError,
 )
-from zarrfs.fs.attributes import OpenFile
+from zarrfs.fs.attributes import OpenFile, OpenMode
 from zarrfs.fs.coherence.array_pages import ArrayPages
 from zarrfs.fs.coherence.kernel_pages import KernelPages, OpenPlaces, PushedChunks, epochs_of
 from zarrfs.fs.coherence.refused_pages import RefusedPages, looks_like_pages
@@ -86,33 +86,13 @@ class OpenFiles:
         """Files of which the kernel may have pages that programs changed."""
         return {opened.place for opened in self._handles.values() if opened.mapped}
 
-    async def open(
-        self,
-        place: Place,
-        *,
-        read: bool,
-        write: bool,
-        truncate: bool,
-        append: bool = False,
-        sync: bool = False,
-        paged: bool = True,
-    ) -> OpenFile:
-        """Open a file. Truncating changes nothing: files have a fixed size, like devices.
-
-        read : whether it may be read, and thus mapped.
-        append : whether all writes go behind the end. The kernel may not know of what came there
-            through other files, so where the end can move, such a file cannot be mapped, and
-            each write to it goes where the end is.
-        sync : whether each write is to be stored when it returns. The kernel asks for that itself
-            after a write through its pages, but not after one past them.
-        paged : whether it is read through the kernel's pages, which keep what was read.
-
-        Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound.
-        """
-        view, arrays, version = await self._contents.open(place, truncate=truncate)
+    async def open(self, place: Place, mode: OpenMode) -> OpenFile:
+        """Open a file. Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound."""
+        read, write = mode.read, mode.write
+        view, arrays, version = await self._contents.open(place, truncate=mode.truncate)
         if isinstance(view, GatheredView):
-            view.kept &= paged
-        append = append and write and place.local in FLAT_FILES and growing(place) is not None
+            view.kept &= mode.paged
+        append = mode.append and write and place.local in FLAT_FILES and growing(place) is not None
         of_arrays = [self._pages_of(place, array) for array in arrays]
         pages = tuple(each for each in of_arrays if each is not None)
         # A changed page of a file of several arrays could be of two of them.
@@ -134,7 +114,7 @@ class OpenFiles:
         handle = next(self._next_handle)
         mapped = read and write and not direct
         self._handles[handle] = Handle(
-            place, view, arrays, direct, append, sync and direct, mapped, storing, pages
+            place, view, arrays, direct, append, mode.sync and direct, mapped, storing, pages
         )
         self.places.opened(place, arrays, writable=storing is not None)
         keep_cache = bool(arrays) and self._pages.opened(place.inode, arrays, version)
