@@ -215,14 +215,12 @@ def _served(entry: ServedName) -> str:
 
 def _picture(stored: StoredObjects, metadata: ArrayMetadata | None, unicode: bool) -> Iterator[str]:
     assert stored.picture is not None
-    assert stored.per_cell is not None
     assert metadata is not None
     # From none to all: empty, up to a third, up to two thirds, less than all, all.
     glyphs = "·░▒▓█" if unicode else ".-+*#"
     what = "shards" if metadata.layout.sharded else "chunks"
     yield f"  stored {what} ({glyphs[0]} none {'…' if unicode else '...'} {glyphs[-1]} all)"
-    shares = stored.picture / stored.per_cell
-    for row in shares:
+    for row in stored.picture:
         yield "    " + "".join(_glyph(share, glyphs) for share in row)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from zarrfs.array.making.stored_keys import keys_below
 from zarrfs.array.node_readers import join
 from zarrfs.errors import StoreListingUnsupported
-from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.base import ObjectInfo, Store
 
@@ -50,9 +50,8 @@ class StoredObjects:
     nbytes : of those whose size was asked for.
     measured : how many these are.
     complete : whether all that there are were found; else ``present`` is at least so many.
-    picture : counts of present ones over the last two axes of the grid, in a bounded number of
+    picture : share of present ones over the last two axes of the grid, in a bounded number of
         cells; None where the store cannot tell.
-    per_cell : how many the cells can have.
     """
 
     possible: int
@@ -60,8 +59,7 @@ class StoredObjects:
     nbytes: int
     measured: int
     complete: bool
-    picture: NDArray[np.int64] | None
-    per_cell: NDArray[np.float64] | None
+    picture: NDArray[np.float64] | None
 
     def ratio(self, metadata: ArrayMetadata) -> float | None:
         """Decoded bytes of what is stored, as far as the array reaches, for each stored byte.
@@ -81,26 +79,25 @@ def stored_objects(store: Store, path: str, metadata: ArrayMetadata) -> StoredOb
     """
     limits = LOCAL if store.traits.near else REMOTE
     grid = metadata.layout.stored
-    cells = _Cells(grid.counts)
     # A page of a listing has a thousand objects with their sizes.
     listed = None if grid.chunks <= _FEW else store.list_all(path)
     if listed is None and grid.chunks <= limits.asked:
         found = _ask(store, path, metadata, grid.every_index(), limits.asked)
-        return _count(grid.chunks, found, cells, complete=True)
+        return _count(grid, found, complete=True)
     index_of = partial(metadata.chunk_keys.index, rank=len(grid.counts))
     if listed is not None:
         entries = list(islice(listed, limits.listed + 1))
         sizes = ((index_of(key), info.size) for key, info in entries)
         inside = ((i, size) for i, size in sizes if i is not None and grid.contains(i))
-        return _count(grid.chunks, inside, cells, complete=len(entries) <= limits.listed)
+        return _count(grid, inside, complete=len(entries) <= limits.listed)
     try:
         names = list(islice(keys_below(store, path), limits.listed + 1))
     except StoreListingUnsupported:
-        return StoredObjects(grid.chunks, 0, 0, 0, False, None, None)
+        return StoredObjects(grid.chunks, 0, 0, 0, False, None)
     indices = map(index_of, names[: limits.listed])
     chunks = (index for index in indices if index is not None and grid.contains(index))
     found = _ask(store, path, metadata, chunks, limits.asked)
-    return _count(grid.chunks, found, cells, complete=len(names) <= limits.listed)
+    return _count(grid, found, complete=len(names) <= limits.listed)
 
 
 def _ask(
@@ -122,40 +119,24 @@ def _ask(
 
 
 def _count(
-    possible: int, found: Iterable[tuple[Index, int | None]], cells: _Cells, *, complete: bool
+    grid: ChunkGrid, found: Iterable[tuple[Index, int | None]], *, complete: bool
 ) -> StoredObjects:
-    present = nbytes = measured = 0
-    for index, size in found:
-        present += 1
-        cells.add(index)
-        if size is not None:
-            measured += 1
-            nbytes += size
-    return StoredObjects(
-        possible, present, nbytes, measured, complete, cells.present, cells.possible
-    )
+    present = list(found)
+    sizes = [size for _, size in present if size is not None]
+    picture = _picture(grid.counts, (index for index, _ in present))
+    return StoredObjects(grid.chunks, len(present), sum(sizes), len(sizes), complete, picture)
 
 
-class _Cells:
-    """The last two axes of a grid in few cells; what is before them is counted together."""
-
-    def __init__(self, counts: Shape) -> None:
-        self._counts = tuple(max(1, count) for count in (1, 1, *counts)[-2:])
-        self._shape = tuple(
-            min(count, most) for count, most in zip(self._counts, _PICTURE, strict=True)
-        )
-        self.present = np.zeros(self._shape, np.int64)
-        others = math.prod(counts[:-2])
-        lengths = [
-            np.diff([-(-cell * count // cells) for cell in range(cells + 1)]).astype(np.float64)
-            for count, cells in zip(self._counts, self._shape, strict=True)
-        ]
-        self.possible = others * np.outer(*lengths)
-
-    def add(self, index: Index) -> None:
-        last = (0, 0, *index)[-2:]
-        cell = tuple(
-            i * cells // count
-            for i, cells, count in zip(last, self._shape, self._counts, strict=True)
-        )
-        self.present[cell] += 1
+def _picture(counts: Shape, present: Iterable[Index]) -> NDArray[np.float64]:
+    """Shares of the last two axes of a grid; what is before them is counted together."""
+    last = tuple(max(1, count) for count in (1, 1, *counts)[-2:])
+    shape = tuple(min(count, most) for count, most in zip(last, _PICTURE, strict=True))
+    found = np.zeros(shape)
+    for index in present:
+        each = zip((0, 0, *index)[-2:], shape, last, strict=True)
+        found[tuple(i * cells // count for i, cells, count in each)] += 1
+    lengths = [
+        np.diff([-(-cell * count // cells) for cell in range(cells + 1)]).astype(np.float64)
+        for count, cells in zip(last, shape, strict=True)
+    ]
+    return found / (max(1, math.prod(counts[:-2])) * np.outer(*lengths))
