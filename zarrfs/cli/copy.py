@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zarrfs.cli.create import read_attributes, read_lengths
+from zarrfs.cli.create import read_attributes, read_numbers
 from zarrfs.cli.options import copy_options, engine_options
 from zarrfs.counted import counted
 from zarrfs.errors import UsageError
@@ -157,12 +157,12 @@ def _form(given: dict[str, Any], options: SourceOptions) -> CopyForm:
             data_type, endian = read_data_type(given["dtype"])
         if given["shards"] is not None:
             none = given["shards"].strip() in ("", _NONE)
-            shards = [] if none else read_lengths("--shards", given["shards"])
+            shards = [] if none else read_numbers("--shards", given["shards"])
         chunks = given["chunks"]
         codecs = [codec for text in given["codecs"] for codec in parse_codecs(text)]
         return CopyForm(
             zarr_format=version,
-            chunks=None if chunks is None else read_lengths("--chunks", chunks),
+            chunks=None if chunks is None else read_numbers("--chunks", chunks),
             shards=shards,
             codecs=codecs if given["codecs"] else None,
             like=None if given["like"] is None else like(given["like"], options.storage_options),

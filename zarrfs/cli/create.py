@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,6 @@ from zarrfs.errors import AlreadyExists, UsageError
 if TYPE_CHECKING:
     from zarrfs.format.making.chunk_choice import ChunkConstraints
     from zarrfs.format.making.new_array import NewArray
-
-_T = TypeVar("_T")
 
 _LARGEST_FILE = 64 << 20
 _TENSORSTORE = "tensorstore"  # in place of the lengths of chunks
@@ -199,15 +197,18 @@ def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
         read_unit,
     )
 
-    members: dict[str, Any] = {"usual": given["chunks"] != _TENSORSTORE}
-    if given["shape"] is not None:
-        members["shape"] = tuple(_list("--shape", given["shape"], int))
+    readers: dict[str, Callable[[str], Any]] = {
+        "shape": lambda text: tuple(read_numbers("--shape", text)),
+        "zarr_format": int,
+        "dimension_names": _names,
+        "dimension_units": lambda text: [unit and read_unit(unit) for unit in _names(text)],
+        "attributes": read_attributes,
+    }
+    members = {name: read(given[name]) for name, read in readers.items() if given[name] is not None}
+    members |= {"usual": given["chunks"] != _TENSORSTORE} | _chunks(given)
     if given["dtype"] is not None:
         members["data_type"], endian = read_data_type(given["dtype"])
         members["endian"] = None if endian == "little" else endian
-    if given["zarr_format"] is not None:
-        members["zarr_format"] = int(given["zarr_format"])
-    members |= _chunks(given)
     if given["codecs"]:
         members["codecs"] = [codec for text in given["codecs"] for codec in parse_codecs(text)]
     data_type = members.get("data_type", base.data_type)
@@ -218,18 +219,9 @@ def _asked(given: Mapping[str, Any], base: NewArray) -> NewArray:
     shape = members.get("shape", base.shape)
     if given["order"] is not None and shape is not None:
         members["order"] = _order(given["order"], len(shape))
-    for option in ("dimension_names", "dimension_units"):
-        if given[option] is not None:
-            members[option] = [word or None for word in _words(given[option])]
-    if given["dimension_units"] is not None:
-        members["dimension_units"] = [
-            unit and read_unit(unit) for unit in members["dimension_units"]
-        ]
     if given["key_encoding"] is not None:
         zarr_format = members.get("zarr_format", base.zarr_format) or 3
         members["key_encoding"] = read_chunk_keys(given["key_encoding"], zarr_format)
-    if given["attributes"] is not None:
-        members["attributes"] = read_attributes(given["attributes"])
     return NewArray(**members)
 
 
@@ -251,10 +243,10 @@ def _constraints(
     ratio = given[f"{prefix}aspect_ratio"] or given["aspect_ratio"]
     words = [] if lengths is None else _words(lengths)
     return ChunkConstraints(
-        lengths=tuple(_list(option, ",".join(word.lstrip("~") for word in words), int)),
+        lengths=tuple(read_numbers(option, ",".join(word.lstrip("~") for word in words))),
         about=frozenset(axis for axis, word in enumerate(words) if word.startswith("~")),
         elements=elements,
-        aspect_ratio=() if ratio is None else tuple(_list("--aspect-ratio", ratio, float)),
+        aspect_ratio=() if ratio is None else tuple(read_numbers("--aspect-ratio", ratio, float)),
     )
 
 
@@ -262,7 +254,12 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",")] if text.strip() else []
 
 
-def _list(option: str, text: str, read: Callable[[str], _T]) -> list[_T]:
+def _names(text: str) -> list[str | None]:
+    return [word or None for word in _words(text)]
+
+
+def read_numbers(option: str, text: str, read: Callable[[str], Any] = int) -> list[Any]:
+    """Numbers, as in ``100,200``. Raises ValueError."""
     try:
         return [read(word) for word in _words(text)]
     except ValueError:
@@ -270,16 +267,11 @@ def _list(option: str, text: str, read: Callable[[str], _T]) -> list[_T]:
         raise ValueError(f"{option} {text!r} is not a list of {what} such as 100,200") from None
 
 
-def read_lengths(option: str, text: str) -> list[int]:
-    """Whole numbers, as in ``100,200``. Raises ValueError."""
-    return _list(option, text, int)
-
-
 def _order(text: str, rank: int) -> tuple[int, ...]:
     axes = tuple(range(rank))
     if text.upper() in ("C", "F"):
         return axes if text.upper() == "C" else axes[::-1]
-    return tuple(_list("--order", text, int))
+    return tuple(read_numbers("--order", text))
 
 
 def read_attributes(text: str) -> Mapping[str, Any]:
@@ -296,11 +288,9 @@ def read_attributes(text: str) -> Mapping[str, Any]:
 
 
 def _file(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+    from zarrfs.library.headers.header import read_start
+
+    data = read_start(path, _LARGEST_FILE + 1)
     if len(data) > _LARGEST_FILE:
         raise UsageError(f"{path}: has more than {_LARGEST_FILE >> 20} MiB")
     return data

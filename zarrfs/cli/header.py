@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Literal
 
@@ -77,5 +76,4 @@ def command(
         path=path,
         data_file=data_file,
     )
-    sys.stdout.buffer.write(made)
-    sys.stdout.flush()
+    click.echo(made, nl=False)
