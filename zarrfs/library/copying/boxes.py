@@ -27,9 +27,9 @@ from zarrfs.library.copying.array_copy import ArrayCopy, Copied, CopyTask
 from zarrfs.library.copying.casting import cast
 from zarrfs.library.copying.passing import Passing
 from zarrfs.library.copying.plan import BoxPlan, plan_boxes
-from zarrfs.library.transfer.tiles import Tile, TileElements
+from zarrfs.library.transfer.tiles import Tile
 from zarrfs.store.base import ANY, Store
-from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 
 # Boxes that are copied at once: one is stored while another one is read.
@@ -213,13 +213,11 @@ class BoxCopy:
         layout = self._source.layout
         if layout.data_type.fixed_size:
             window = Window(layout.read, origin, tile.shape)
-            elements = TileElements(self._cached, window, FlatConfig())
+            elements = Elements(self._cached, window, FlatConfig())
             memory = self._memory(tile.elements) if memory is None else memory
             flat = memory[: tile.elements * elements.dtype.itemsize].view(elements.dtype)
             error: Future[ChunkError | None] = Future()
-            whole = Tile((0,) * len(tile.shape), tile.shape)
-            of_tile = elements.of(whole)
-            read = of_tile.fill if self.plan.decoded > 1 else of_tile.scan
+            read = elements.fill if self.plan.decoded > 1 else elements.scan
             read(flat, 0, tile.elements, error.set_result)
             if (failed := error.result()) is not None:
                 raise failed

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from zarrfs.format.chunk_grid import ChunkGrid, GridAxis, Index, Shape
-from zarrfs.library.transfer.tiles import TilePlan
+from zarrfs.format.chunk_grid import ChunkGrid, GridAxis, Index
+from zarrfs.library.transfer.tiles import TilePlan, grown
 from zarrfs.views.elements.window import Window
 
 # Boxes along an axis that are looked at to estimate how often chunks are decoded.
@@ -70,7 +70,7 @@ def plan_boxes(
     decoded, size, choice = best
     lengths = [n for n, _ in choice]
     if size:
-        lengths = _grown(lengths, extents, min(most, useful))
+        lengths = grown(lengths, window, min(most, useful))
     plan = TilePlan(window, tuple(lengths), cuts_chunks=False)
     return BoxPlan(plan, decoded, fits=size > 0)
 
@@ -103,13 +103,3 @@ def _decoded(axis: GridAxis, first: int, length: int, extent: int) -> float:
         touched += axis.chunk_of(stop - 1) - axis.chunk_of(start) + 1
         start = stop
     return touched / (axis.chunk_of(stop - 1) - axis.chunk_of(first) + 1)
-
-
-def _grown(lengths: list[int], extents: Shape, most: int) -> list[int]:
-    for axis in reversed(range(len(lengths))):
-        room = most // max(1, math.prod(lengths))
-        if room > 1:
-            lengths[axis] = min(extents[axis], lengths[axis] * room)
-        if lengths[axis] < extents[axis]:
-            break
-    return lengths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice, product
@@ -81,8 +81,11 @@ class TilePlan:
         if 0 in window.shape:
             return cls(window, window.shape, cuts_chunks=False)
         units = [min(n, a.longest) for n, a in zip(window.shape, window.grid.axes, strict=True)]
-        lengths = _lengths(window, units, max(most, 1))
-        return cls(window, tuple(lengths), math.prod(units) > most)
+        if math.prod(units) <= most:
+            return cls(window, tuple(grown(units, window, most)), cuts_chunks=False)
+        strides = [math.prod(units[axis + 1 :]) for axis in range(len(units))]
+        cut = (max(1, min(n, most // stride)) for n, stride in zip(units, strides, strict=True))
+        return cls(window, tuple(cut), cuts_chunks=True)
 
     @classmethod
     def in_file_order(cls, window: Window, most: int) -> TilePlan:
@@ -92,7 +95,7 @@ class TilePlan:
         plan = cls.make(window, most)
         if plan.is_in_file_order or 0 in window.shape:
             return plan
-        lengths = _lengths(window, [1] * len(window.shape), max(most, 1))
+        lengths = grown([1] * len(window.shape), window, most)
         return cls(window, tuple(lengths), cuts_chunks=True)
 
     @property
@@ -120,21 +123,17 @@ class TilePlan:
             yield from self._tiles((*start, first - low), (*shape, last - first))
 
 
-def _lengths(window: Window, units: list[int], most: int) -> list[int]:
-    """The longest tiles of at most ``most`` elements that are made of ``units``."""
-    shape = window.shape
+def grown(units: Sequence[int], window: Window, most: int) -> list[int]:
+    """Boxes of ``units``, made longer along the last axes up to ``most`` elements."""
     lengths = list(units)
-    for axis in range(len(shape)):
-        row = math.prod(units[: axis + 1]) * math.prod(shape[axis + 1 :])
-        row_chunks = math.prod(
-            window.count_along(i, 0, shape[i]) for i in range(axis + 1, len(shape))
-        )
-        if row <= most and row_chunks <= _MOST_CHUNKS:
-            rows = min(most // row, max(1, _MOST_CHUNKS // row_chunks))
-            return [*units[:axis], min(rows * units[axis], shape[axis]), *shape[axis + 1 :]]
-    # Not even one of each fits.
-    for axis in range(len(shape)):
-        lengths[axis] = max(1, min(units[axis], most // math.prod(units[axis + 1 :])))
+    longest = [axis.longest for axis in window.grid.axes]
+    for axis in reversed(range(len(lengths))):
+        chunks = math.prod(-(-n // chunk) for n, chunk in zip(lengths, longest, strict=True))
+        most_units = _MOST_CHUNKS // chunks * max(1, longest[axis] // lengths[axis])
+        room = max(1, min(most // math.prod(lengths), most_units))
+        lengths[axis] = min(window.shape[axis], lengths[axis] * room)
+        if lengths[axis] < window.shape[axis]:
+            break
     return lengths
 
 
