@@ -80,7 +80,7 @@ def reason_of(error: BaseException) -> str:
     return text
 
 
-class _Located(ZarrfsError):
+class LocatedError(ZarrfsError):
     """An error of something that ``key`` names, because of ``reason``."""
 
     def __init__(self, key: str, reason: str) -> None:
@@ -112,7 +112,7 @@ class JournalError(ZarrfsError):
 # --- what a store says ----------------------------------------------------------
 
 
-class StoreError(_Located):
+class StoreError(LocatedError):
     """A store operation failed. ``key`` names the object, relative to the store's root."""
 
 
@@ -166,7 +166,7 @@ class FormatError(ZarrfsError):
     """Metadata or data do not follow their specification."""
 
 
-class MetadataError(_Located, FormatError):
+class MetadataError(LocatedError, FormatError):
     """A metadata document is malformed. ``key`` names it, ``reason`` says why."""
 
 
@@ -190,7 +190,7 @@ class TooLongToDecode(DecodeError):
     """An encoded chunk is longer than any chunk that would be fetched."""
 
 
-class ChunkError(_Located):
+class ChunkError(LocatedError):
     """A chunk could not be served. ``key`` is its store key, ``reason`` the cause."""
 
     @classmethod
@@ -216,11 +216,7 @@ class BudgetExceeded(ZarrfsError):
 # --- what a file system answers -------------------------------------------------
 
 
-class FileSystemError(ZarrfsError):
-    """Base of the file system's answers to wrong requests."""
-
-
-class EntryNotFound(FileSystemError):
+class EntryNotFound(ZarrfsError):
     """The directory has no entry of that name."""
 
 
@@ -228,41 +224,37 @@ class ObjectNotFound(EntryNotFound):
     """A stored object does not exist, and may be made at any time."""
 
 
-class NotADirectory(FileSystemError):
+class NotADirectory(ZarrfsError):
     """A directory operation was requested on a file."""
 
 
-class IsADirectory(FileSystemError):
+class IsADirectory(ZarrfsError):
     """A file operation was requested on a directory."""
 
 
-class ReadOnly(FileSystemError):
+class ReadOnly(ZarrfsError):
     """A change was requested on a read-only mount."""
 
 
-class PermissionDenied(FileSystemError):
-    """The caller lacks the permission."""
-
-
-class NoSuchAttribute(FileSystemError):
+class NoSuchAttribute(ZarrfsError):
     """The file has no extended attribute of that name."""
 
 
-class BadHandle(FileSystemError):
+class BadHandle(ZarrfsError):
     """The file handle is not open."""
 
 
-class NotPermitted(FileSystemError):
+class NotPermitted(ZarrfsError):
     """The fixed tree of the mount never allows this change."""
 
 
-class InvalidElement(FileSystemError):
+class InvalidElement(ZarrfsError):
     """The bytes to be written are no element of the array's data type."""
 
 
-class FileTooLarge(FileSystemError):
+class FileTooLarge(ZarrfsError):
     """A write reaches beyond the end of a file of fixed size."""
 
 
-class Unsupported(FileSystemError):
+class Unsupported(ZarrfsError):
     """The file system does not have this operation."""

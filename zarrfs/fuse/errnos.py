@@ -18,6 +18,7 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.UsageError: errno.EINVAL,
         errors.MountError: errno.EIO,
         errors.JournalError: errno.EIO,
+        errors.LocatedError: errno.EIO,
         # Errors of a store. A timeout is not EIO: it tells the reader that the data may be
         # fine and that trying again may help, as NFS does with its `softerr` option.
         errors.StoreError: errno.EIO,
@@ -45,13 +46,11 @@ ERRNOS: Mapping[type[BaseException], int] = MappingProxyType(
         errors.BudgetExceeded: errno.ENOMEM,
         # Errors of a file system. Unsupported is not ENOSYS, after which the kernel never
         # asks again, for any inode.
-        errors.FileSystemError: errno.EINVAL,
         errors.EntryNotFound: errno.ENOENT,
         errors.ObjectNotFound: errno.ENOENT,
         errors.NotADirectory: errno.ENOTDIR,
         errors.IsADirectory: errno.EISDIR,
         errors.ReadOnly: errno.EROFS,
-        errors.PermissionDenied: errno.EACCES,
         errors.NoSuchAttribute: errno.ENODATA,
         errors.BadHandle: errno.EBADF,
         errors.NotPermitted: errno.EPERM,

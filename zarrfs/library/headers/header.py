@@ -50,14 +50,10 @@ class HeaderError(ValueError):
 def read_header(path: str) -> Header:
     """The header, of the format that the contents tell. Raises HeaderError, UsageError."""
     start = read_start(path, 64)
-    if start.startswith(NPY):
-        return read_npy(path)
-    if start.startswith(NRRD):
-        return read_nrrd(path)
-    if start.startswith(TIFFS):
-        return read_tiff(path)
-    if start.startswith(ENVI):
-        return read_envi(path)
+    readers = {NPY: read_npy, NRRD: read_nrrd, ENVI: read_envi} | dict.fromkeys(TIFFS, read_tiff)
+    for magic, read in readers.items():
+        if start.startswith(magic):
+            return read(path)
     if path.lower().endswith((".mhd", ".mha")):
         return read_metaimage(path)
     if (beside := header_beside(path)) is not None and read_start(beside, 4) == ENVI:
