@@ -164,7 +164,7 @@ class TestStatus:
             for i in range(5):
                 for j in range(5):
                     # Found without asking the store for attributes.
-                    file = m.open_inode(m.fs.root_inode + trees[0].local((i, j)))
+                    file = m.open_inode(m.fs.root_inode + trees[0].number((i, j)))
                     with pytest.raises(ChunkError):
                         file.read(0, 1)
                     file.close()
