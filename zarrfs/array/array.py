@@ -9,7 +9,8 @@ from typing import NamedTuple
 from zarrfs.array.chunk_memory import ChunkMemory
 from zarrfs.array.part_reader import PartReader
 from zarrfs.array.shards.parts import PartCache
-from zarrfs.array.shards.shard_reader import OldShard, ShardReader, shard_cost
+from zarrfs.array.shards.shard_reader import ShardReader, shard_cost
+from zarrfs.array.shards.stored_shards import Shard
 from zarrfs.array.stored_chunks import ChunkDecoder, ChunkResult, StoredChunks
 from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
@@ -115,10 +116,9 @@ class Array:
         if shape is None or not self.layout.data_type.fixed_size:
             return None
         parts = chunk_parts(self.decoder.codec_of(shape))
-        if parts is None or (shards is not None and not shards.reads_several):
+        if parts is None or (shards is not None and not shards.bare):
             return None
-        inner = None if shards is None else shards.ranges()
-        return PartReader(self.store, parts, self.key, self.layout.locate, inner)
+        return PartReader(self.store, parts, self.key, self.layout.locate, shards)
 
     def set_memory(self, memory: int) -> None:
         """Change the bytes that chunks may take; the array must fit, as when it was opened."""
@@ -177,12 +177,12 @@ class Array:
         """No longer trust the state in which these objects were seen."""
         if self._shards is not None:
             for index in stored:
-                self._shards.forget(self.key(index))
+                self._shards.states.forget(self.key(index))
 
     def forget_others(self, stored: Iterable[Index] = ()) -> None:
         """As `forget`, for all other objects."""
         if self._shards is not None:
-            self._shards.keep({self.key(index) for index in stored})
+            self._shards.states.keep({self.key(index) for index in stored})
 
     def inner_length(self, index: Index, info: ObjectInfo) -> int:
         """Encoded bytes of an inner chunk if the index of its shard is cached; else -1."""
@@ -195,7 +195,7 @@ class Array:
             return -1
 
     def in_shard(
-        self, stored: Index, shard: OldShard | None, indices: Sequence[Index]
+        self, stored: Index, shard: Shard | None, indices: Sequence[Index]
     ) -> dict[Index, Callable[[], ChunkResult]]:
         """Functions that decode read chunks of one state of a shard, each in any thread.
 
@@ -205,15 +205,16 @@ class Array:
         """
         assert self._shards is not None
         key = self.key(stored)
-        by_local = {self.layout.locate(index)[1]: index for index in indices}
+        local = [self.layout.locate(index)[1] for index in indices]
         shape = self.layout.stored.chunk_shape(stored)
         try:
-            found = self._shards.taken_from(shard, shape, list(by_local))
+            found, generation = self._shards.taken_from(shard, shape, local)
         except DecodeError as error:
             failed = ChunkError(key, str(error))
             return {index: partial(ChunkResult, index, None, failed, None) for index in indices}
         return {
-            index: partial(self.decoder.decode, self._stored.of_shard(key, index, encoded), None)
-            for encoded in found
-            for index in (by_local[encoded.index],)
+            index: partial(
+                self.decoder.decode, self._stored.of_shard(key, index, encoded, generation), None
+            )
+            for index, encoded in zip(indices, found, strict=True)
         }

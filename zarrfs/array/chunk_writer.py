@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 from zarrfs.array.array import Array
 from zarrfs.array.shards.parts import MemoryPart, ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
-from zarrfs.array.shards.shard_reader import OldShard
 from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
+from zarrfs.array.shards.stored_shards import Shard
 from zarrfs.array.stored_chunks import ChunkResult
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
@@ -52,13 +52,13 @@ def one_by_one(work: Callable[[int], None], count: int) -> None:
         work(number)
 
 
-def _in_memory(key: str, blob: Blob | None) -> OldShard | None:
+def _in_memory(key: str, blob: Blob | None) -> Shard | None:
     if blob is None:
         return None
     generation = blob.info.generation
     # The name that `StoredPart` would have, so that its index is decoded only once.
     name = (key, generation, 0, blob.info.size)
-    return OldShard(MemoryPart(memoryview(blob.data), name), generation)
+    return Shard(MemoryPart(memoryview(blob.data), name), generation)
 
 
 # Bytes and number of the chunks of a shard that are encoded in one batch. Handing a smaller one to
@@ -173,7 +173,7 @@ class ChunkWriter:
         assert self._shards is not None
         key = self.array.key(stored)
         shape = self.array.layout.stored.chunk_shape(stored)
-        old: OldShard | None = None
+        old: Shard | None = None
         if not whole:
             old = self._read_shard(key, shape)
             found = None if old is None else old.generation
@@ -212,7 +212,7 @@ class ChunkWriter:
         return EncodedObject(key, None if pieces is None else ShardParts(key, pieces), ANY)
 
     def _encoded_batch(
-        self, stored: Index, old: OldShard | None, batch: Replaced
+        self, stored: Index, old: Shard | None, batch: Replaced
     ) -> tuple[list[Index], list[Buffer | None]]:
         chunks = dict(batch.chunks)
         if batch.merges:
@@ -250,7 +250,7 @@ class ChunkWriter:
         assert old.chunk is not None
         return old.chunk
 
-    def _read_shard(self, key: str, shape: Shape) -> OldShard | None:
+    def _read_shard(self, key: str, shape: Shape) -> Shard | None:
         """A small shard is read at once.
 
         Parts of a larger shard are read when they are needed, and the rest is copied piece by
@@ -285,7 +285,7 @@ class ChunkWriter:
                 f"has {info.size} bytes, there is room to rewrite {limit}: raise it with "
                 "-o memory=",
             )
-        return OldShard(StoredPart(store, key, info, 0, info.size), info.generation)
+        return Shard(StoredPart(store, key, info, 0, info.size), info.generation)
 
     def _codec_of(self, chunk: Chunk) -> ChunkCodec:
         return self._regular or self.array.layout.chunk_codec(chunk.shape)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
-from zarrfs.array.shards.inner_ranges import InnerRanges, Ranges
+from zarrfs.array.shards.parts import ObjectChanged, StoredPart
+from zarrfs.array.shards.shard_reader import ShardReader
+from zarrfs.array.shards.stored_shards import Shard
 from zarrfs.errors import DecodeError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_parts import ChunkParts
-from zarrfs.format.codec import Buffer, EncodedPart
-from zarrfs.store.base import Blob, ByteRange, Generation, Steps, Store
+from zarrfs.format.codec import Buffer
+from zarrfs.store.base import ByteRange, Generation, Store
 
 
 class Span(NamedTuple):
@@ -45,17 +47,17 @@ class PartReader:
         parts: ChunkParts,
         key: Callable[[Index], str],
         locate: Callable[[Index], tuple[Index, Index]],
-        inner: InnerRanges | None,
+        shards: ShardReader | None,
     ) -> None:
         """
         key, locate : see `Array`.
-        inner : None for an array without shards.
+        shards : bare ones; None for an array without shards.
         """
         self._store = store
         self._parts = parts
         self._key = key
         self._locate = locate
-        self._inner = inner
+        self._shards = shards
 
     @property
     def nbytes(self) -> int:
@@ -75,79 +77,48 @@ class PartReader:
         None if the chunk has to be read as a whole, which tells why: it may be missing or damaged,
         or another writer has just replaced it.
         """
-        search = _Search(self._parts, span, most)
-        if self._inner is None:
-            blobs = self._of_object(self._key(index), search)
-        else:
-            blobs = self._of_shard(self._inner, index, search)
-        if blobs is None or search.part is None:
-            return None
         try:
-            data = self._parts.decode(search.part, [blob.data for blob in blobs], *span)
-        except DecodeError:
+            if self._shards is None:
+                return self._of_object(self._key(index), span, most)
+            stored, leaf = self._locate(index)
+            chunk = self._shards.inner_chunk(self._key(stored), stored, leaf)
+            return None if chunk is None else self._of_shard(chunk, span, most)
+        except ObjectChanged as error:
+            if self._shards is not None:
+                self._shards.states.forget(error.key)
+        except (DecodeError, StoreError):
+            pass
+        return None
+
+    def _of_shard(self, chunk: Shard, span: Span, most: int) -> PartRead | None:
+        """The part of an inner chunk. Raises DecodeError, StoreError and ObjectChanged."""
+        encoded, head = chunk.part, self._parts.head
+        (begin,) = encoded.read([(0, min(head, encoded.size))]) if head else (b"",)
+        return self._behind(begin, chunk, span, most)
+
+    def _of_object(self, key: str, span: Span, most: int) -> PartRead | None:
+        """The part of a chunk that is an object of its own; raises as `_of_shard`.
+
+        The first request also tells the size and state of the object.
+        """
+        size, head = self._parts.encoded.maximum, self._parts.head
+        part = None if head else self._parts.find(b"", size, *span)
+        first = [(0, head)] if part is None else part.ranges
+        blobs = self._store.get_ranges(key, [ByteRange(*place) for place in first])
+        if not blobs:
             return None
-        return PartRead(data, search.part.nbytes, blobs[0].info.generation)
-
-    def _of_object(self, key: str, search: _Search) -> Sequence[Blob] | None:
-        """The ranges of a chunk that is an object of its own."""
-        if not search.head:
-            size = self._parts.encoded.maximum
-            blobs = self._steps(Steps(key, _ranges(search.at_once(size)), lambda _: ()))
-            return blobs if blobs and blobs[0].info.size == size else None
-
-        def then(heads: Sequence[Blob]) -> Sequence[ByteRange]:
-            (head,) = heads
-            return _ranges(search.behind(head.data, head.info.size))
-
-        blobs = self._steps(Steps(key, [ByteRange(0, search.head)], then))
-        return blobs[1:] if blobs else None
-
-    def _steps(self, steps: Steps) -> Sequence[Blob] | None:
-        (found,) = self._store.get_in_steps([steps])
-        return None if isinstance(found, StoreError) else found
-
-    def _of_shard(self, inner: InnerRanges, index: Index, search: _Search) -> Sequence[Blob] | None:
-        """The ranges of an inner chunk."""
-        stored, leaf = self._locate(index)
-        place = self._key(stored), stored, leaf
-        if not search.head:
-            read = inner.read(*place, search.at_once)
-            return None if read is None else read.blobs
-        begun = inner.read(*place, lambda size: [(0, min(search.head, size))])
-        if begun is None:
+        data, info = [blob.data for blob in blobs], blobs[0].info
+        if part is None:
+            whole = Shard(StoredPart(self._store, key, info, 0, info.size), info.generation)
+            return self._behind(data[0], whole, span, most)
+        if info.size != size or part.nbytes > most:
             return None
-        (head,) = begun.blobs
-        ranges = search.behind(head.data, begun.size)
-        read = inner.read(*place, lambda _: ranges)
-        if read is None or read.blobs[0].info.generation != head.info.generation:
+        return PartRead(self._parts.decode(part, data, *span), part.nbytes, info.generation)
+
+    def _behind(self, head: Buffer, chunk: Shard, span: Span, most: int) -> PartRead | None:
+        encoded = chunk.part
+        part = self._parts.find(head, encoded.size, *span)
+        if part is None or part.nbytes > most:
             return None
-        return read.blobs
-
-
-class _Search:
-    """Finds a part of one encoded chunk.
-
-    head : see `ChunkParts.head`.
-    part : None as long as it is not found.
-    """
-
-    def __init__(self, parts: ChunkParts, span: Span, most: int) -> None:
-        self.head = parts.head
-        self.part: EncodedPart | None = None
-        self._parts = parts
-        self._span = span
-        self._most = most
-
-    def at_once(self, size: int) -> Ranges:
-        """The ranges of a part of a chunk that needs no head."""
-        return self.behind(b"", size)
-
-    def behind(self, head: Buffer, size: int) -> Ranges:
-        """The ranges of the part; none if it is to be read as a whole."""
-        part = self._parts.find(head, size, *self._span)
-        self.part = None if part is None or part.nbytes > self._most else part
-        return () if self.part is None else self.part.ranges
-
-
-def _ranges(places: Ranges) -> Sequence[ByteRange]:
-    return [ByteRange(*place) for place in places]
+        data = self._parts.decode(part, encoded.read(part.ranges), *span)
+        return PartRead(data, part.nbytes, chunk.generation)

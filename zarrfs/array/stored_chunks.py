@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, repeat
+from itertools import groupby
 
 import numpy as np
 
 from zarrfs.array.presence import Presence
-from zarrfs.array.shards.parts import EncodedBatch
-from zarrfs.array.shards.shard_reader import EncodedChunk, ShardReader, WantedShard
+from zarrfs.array.shards.shard_reader import Found, ShardReader
 from zarrfs.errors import (
     ChunkError,
     DecodeError,
@@ -30,9 +29,6 @@ from zarrfs.store.base import Blob, Generation, Store
 Memory = Callable[[Index], memoryview | None]
 
 _DELETED = "the array was deleted from the source"
-
-_OfShard = tuple[EncodedBatch, Generation | None] | Exception | None
-"""Inner chunks of one shard; see `ShardReader.read_several`."""
 
 # Decoded bytes that are copied together: with the encoded bytes they fit a core's own cache.
 _AT_ONCE = 1 << 20
@@ -217,70 +213,30 @@ class StoredChunks:
         for index in indices:
             stored, local = self._layout.locate(index)
             by_shard.setdefault(stored, {})[local] = index
-        found: Iterator[_OfShard] = repeat(None)
-        if shards.reads_several:
-            shape = self._layout.stored.regular_shape
-            found = shards.read_several(
-                [
-                    WantedShard(
-                        self.key(stored),
-                        shape or self._layout.stored.chunk_shape(stored),
-                        list(by_local),
-                        # It tells a near store nothing.
-                        not shards.near and len(by_local) == self._layout.count_in(stored),
-                    )
-                    for stored, by_local in by_shard.items()
-                ],
-                scan=scan,
-            )
-        for (stored, by_local), read in zip(by_shard.items(), found, strict=False):
-            yield from self._of_shard(shards, stored, by_local, read)
+        for stored, by_local in by_shard.items():
+            key = self.key(stored)
+            try:
+                found, generation = shards.read(key, stored, list(by_local), scan=scan)
+            except Exception as error:  # noqa: BLE001 - must affect this shard only
+                reason = _reason(error)
+                for index in by_local.values():
+                    yield ChunkResult(index, None, ChunkError(key, reason), None)
+                continue
+            for index, data in zip(by_local.values(), found, strict=True):
+                yield self.of_shard(key, index, data, generation)
 
-    def _of_shard(
-        self,
-        shards: ShardReader,
-        stored: Index,
-        by_local: dict[Index, Index],
-        found: _OfShard,
-    ) -> Iterator[StoredChunk | ChunkResult]:
-        """
-        found : of these chunks; None: each is to be looked for by itself.
-        """
-        key = self.key(stored)
-        if isinstance(found, tuple):
-            encoded, generation = found
-            for index, data in zip(by_local.values(), encoded.chunks(), strict=True):
-                if data is None:
-                    yield self.missing(key, index, generation)
-                else:
-                    yield StoredChunk(index, key, data, generation)
-            return
-        chunks: dict[Index, EncodedChunk] = {}
-        reason = "not returned by its shard"
-        try:
-            if found is not None:
-                raise found
-            read = shards.read(key, self._layout.stored.chunk_shape(stored), list(by_local))
-            chunks = {chunk.index: chunk for chunk in read}
-        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this shard only
-            reason = _reason(error)
-        for local, index in by_local.items():
-            if local in chunks:
-                yield self.of_shard(key, index, chunks[local])
-            else:
-                yield ChunkResult(index, None, ChunkError(key, reason), None)
-
-    def of_shard(self, key: str, index: Index, found: EncodedChunk) -> StoredChunk | ChunkResult:
+    def of_shard(
+        self, key: str, index: Index, found: Found, generation: Generation | None
+    ) -> StoredChunk | ChunkResult:
         """The result of looking for an inner chunk in its shard."""
-        if found.error is not None:
-            reason = f"inner chunk {list(index)}: {found.error}"
-            if isinstance(found.error, TooLongToDecode):
-                reason += self._remedy(index)
-            error = ChunkError(key, reason)
-            return ChunkResult(index, None, error, found.generation)
-        if found.data is None:
-            return self.missing(key, index, found.generation)
-        return StoredChunk(index, key, found.data, found.generation)
+        if found is None:
+            return self.missing(key, index, generation)
+        if not isinstance(found, DecodeError):
+            return StoredChunk(index, key, found, generation)
+        reason = f"inner chunk {list(index)}: {found}"
+        if isinstance(found, TooLongToDecode):
+            reason += self._remedy(index)
+        return ChunkResult(index, None, ChunkError(key, reason), generation)
 
     def fill_chunk(self, index: Index) -> Chunk:
         """A chunk of fill values that takes no memory."""

@@ -202,8 +202,8 @@ def test_chunks_with_too_large_blocks_are_soon_loaded_at_once(mount, monkeypatch
     m = mount(store, memory=LITTLE_MEMORY)
     file = m.open("array.bin")
     asked = []
-    steps = store.get_in_steps
-    store.get_in_steps = lambda wanted: asked.append(wanted) or steps(wanted)
+    ranges = store.get_ranges
+    store.get_ranges = lambda key, wanted: asked.append(key) or ranges(key, wanted)
     for z, y in np.ndindex(3, 2):
         read(file, at(10 * z + 1, 200 * y), 400)
     assert cache(m)["loads"] == 6

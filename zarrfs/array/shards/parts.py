@@ -27,6 +27,10 @@ _GAP = 4096
 class ObjectChanged(Exception):
     """A stored object is no longer in the state that its index was read from."""
 
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
 
 class Part(Protocol):
     """Bytes that contain one shard."""
@@ -42,7 +46,8 @@ class Part(Protocol):
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         """The bytes at each (offset, length) relative to the part.
 
-        Raises ObjectChanged if the object is not in the part's state any more.
+        Raises ObjectChanged if the object is not in the part's state any more, DecodeError if
+        bytes are missing.
         """
         ...
 
@@ -75,31 +80,33 @@ class StoredPart(NamedTuple):
         return (self.key, self.info.generation, self.offset, self.size)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        starts = [self.offset + offset for offset, _ in ranges]
-        spans = [
-            Span(start, start + length) for start, (_, length) in zip(starts, ranges, strict=True)
-        ]
+        wanted = [ByteRange(self.offset + offset, length) for offset, length in ranges]
         leftovers = self.leftovers
         if leftovers is None:
-            return self._fetch(spans)
-        if len(spans) == 1:
-            (kept,) = leftovers.take(self._state, spans)
-            return self._fetch(spans) if kept is None else [kept]
-        with leftovers.fetching(self._state):
-            return self._fetch_along(spans, leftovers)
+            return [blob.data for blob in self._blobs(wanted)]
+        spans = [Span(start, start + length) for start, length in wanted]
+        if len(spans) > 1:
+            with leftovers.fetching(self._state):
+                return self._fetch_along(spans, leftovers)
+        (kept,) = leftovers.take(self._state, spans)
+        if kept is not None:
+            return [kept]
+        blobs = self._blobs(wanted)
+        self.keep_whole(blobs)
+        return [blob.data for blob in blobs]
 
     @property
     def _state(self) -> tuple[object, ...]:
         return (self.key, self.info.generation)
 
     def _fetch_along(self, spans: Sequence[Span], leftovers: Leftovers) -> list[Buffer]:
-        """As `_fetch`, but uses leftovers, and keeps bytes that are fetched along."""
+        """The bytes of spans of the object; keeps bytes that are fetched along."""
         found: list[Buffer | None] = list(leftovers.take(self._state, spans))
         missing = [span for span, data in zip(spans, found, strict=True) if data is None]
         if missing:
             size = self.info.size if self.scan else None
             with leftovers.planned(self._state, missing, size) as asked:
-                blobs = self._blobs(asked)
+                blobs = self._blobs([ByteRange(start, stop - start) for start, stop in asked])
                 fetched = [memoryview(blob.data) for blob in blobs]
                 used = [0] * len(asked)
                 firsts = [span.start for span in asked]
@@ -123,19 +130,15 @@ class StoredPart(NamedTuple):
         self.leftovers.keep(self._state, 0, memoryview(whole), used)
         return True
 
-    def _fetch(self, spans: Sequence[Span]) -> list[Buffer]:
-        blobs = self._blobs(spans)
-        self.keep_whole(blobs)
-        return [blob.data for blob in blobs]
-
-    def _blobs(self, spans: Sequence[Span]) -> list[Blob]:
+    def _blobs(self, ranges: Sequence[ByteRange]) -> list[Blob]:
         """Bytes of the object. Raises as `Part.read` does."""
-        blobs = self.store.get_ranges(
-            self.key, [ByteRange(start, stop - start) for start, stop in spans]
-        )
-        if blobs is None or any(b.info.generation != self.info.generation for b in blobs):
+        if (blobs := self.store.get_ranges(self.key, ranges)) is None:
             raise ObjectChanged(self.key)
-        check_lengths(blobs, [(start, stop - start) for start, stop in spans])
+        for blob, (_, length) in zip(blobs, ranges, strict=True):
+            if blob.info.generation != self.info.generation:
+                raise ObjectChanged(self.key)
+            if len(blob.data) != length:
+                raise DecodeError(f"{len(blob.data)} bytes came where {length} were asked for")
         return blobs
 
     def write_to(self, fd: int, offset: int, length: int) -> None:
@@ -171,13 +174,6 @@ class MemoryPart(NamedTuple):
         return MemoryPart(self.data[offset : offset + length], name)
 
 
-def check_lengths(blobs: Sequence[Blob], ranges: Sequence[tuple[int, int]]) -> None:
-    """Raises DecodeError if a store returned fewer bytes of a range than were asked for."""
-    for blob, (_, length) in zip(blobs, ranges, strict=True):
-        if len(blob.data) != length:
-            raise DecodeError(f"{len(blob.data)} bytes came where {length} were asked for")
-
-
 def read_index(part: Part, codec: IndexCodec) -> ShardIndex:
     """The index of a shard. Raises DecodeError, and as `Part.read` does."""
     if part.size < codec.size:
@@ -187,41 +183,25 @@ def read_index(part: Part, codec: IndexCodec) -> ShardIndex:
     return codec.decode(data, part.size)
 
 
-class EncodedBatch(NamedTuple):
-    """Several encoded chunks.
-
-    pieces : the bytes that contain the chunks.
-    parts : for each chunk the number of its piece, and its start and stop in that piece; None for
-        a chunk that is not stored.
-    """
-
-    pieces: Sequence[Buffer]
-    parts: Sequence[tuple[int, int, int] | None]
-
-    def chunks(self) -> Iterator[Buffer | None]:
-        """The bytes of each chunk; None if it is not stored."""
-        pieces = [memoryview(piece) for piece in self.pieces]
-        for part in self.parts:
-            if part is None:
-                yield None
-            else:
-                number, start, stop = part
-                yield pieces[number][start:stop]
-
-
 class ReadPlan(NamedTuple):
     """How bytes at many places of a part are read.
 
     ranges : what to read; neighbouring places are in one range.
-    parts : for each place as in `EncodedBatch`, where a piece is what a range holds.
+    places : for each place the number of its range, and its start and stop in that range; None for
+        no bytes.
     """
 
     ranges: Sequence[ByteRange]
-    parts: Sequence[tuple[int, int, int] | None]
+    places: Sequence[tuple[int, int, int] | None]
 
-    def read(self, part: Part) -> EncodedBatch:
-        """Raises as `Part.read` does."""
-        return EncodedBatch(part.read(self.ranges) if self.ranges else [], self.parts)
+    def read(self, part: Part) -> Iterator[Buffer | None]:
+        """The bytes at each place. Raises as `Part.read` does, before it returns."""
+        read = part.read(self.ranges) if self.ranges else []
+        ranges = [memoryview(data) for data in read]
+        return (
+            None if place is None else ranges[place[0]][place[1] : place[2]]
+            for place in self.places
+        )
 
 
 def plan_few(places: Sequence[tuple[int, int] | None]) -> ReadPlan:
