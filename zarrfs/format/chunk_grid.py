@@ -12,54 +12,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 from zarrfs.bounds import shown
 from zarrfs.format.unserved import UnservedError, name_and_configuration
 
 Index = tuple[int, ...]
 Shape = tuple[int, ...]
-
-
-class GridAxis(Protocol):
-    """One axis: ``extent`` elements of the array cut into ``count`` chunks."""
-
-    @property
-    def extent(self) -> int: ...
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def longest(self) -> int:
-        """The length of the longest chunk."""
-        ...
-
-    @property
-    def lengths(self) -> frozenset[int]:
-        """All lengths that chunks have."""
-        ...
-
-    def origin(self, chunk: int) -> int:
-        """First element of a chunk."""
-        ...
-
-    def length(self, chunk: int) -> int:
-        """Full length of a chunk, overhang included."""
-        ...
-
-    def chunk_of(self, element: int) -> int:
-        """The chunk that holds an element."""
-        ...
-
-    @property
-    def reach(self) -> int | None:
-        """The most elements that the axis can have; None: any number."""
-        ...
-
-    def resized(self, extent: int) -> GridAxis:
-        """The same chunks over another extent. Raises ValueError beyond `reach`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,35 +30,43 @@ class RegularAxis:
 
     @property
     def count(self) -> int:
+        """Number of chunks."""
         return -(-self.extent // self.chunk)
 
     @property
     def longest(self) -> int:
+        """The length of the longest chunk."""
         return self.chunk
 
     @property
     def lengths(self) -> frozenset[int]:
+        """All lengths that chunks have."""
         return frozenset((self.chunk,))
 
     def origin(self, chunk: int) -> int:
+        """First element of a chunk."""
         return chunk * self.chunk
 
     def length(self, chunk: int) -> int:
+        """Full length of a chunk, overhang included."""
         return self.chunk
 
     def chunk_of(self, element: int) -> int:
+        """The chunk that holds an element."""
         return element // self.chunk
 
     @property
     def reach(self) -> int | None:
+        """The most elements that the axis can have; None: any number."""
         return None
 
     def resized(self, extent: int) -> RegularAxis:
+        """The same chunks over another extent. Raises ValueError beyond `reach`."""
         return RegularAxis(extent, self.chunk)
 
 
 class RunsAxis:
-    """Runs of chunks; each run is a length and the number of chunks with that length.
+    """As `RegularAxis`, of runs of chunks: a length, and the number of chunks with that length.
 
     Together they reach ``extent`` or beyond. Chunks that start at or after ``extent`` hold no
     element of the array and are not counted. Runs are kept as they are, so an axis of many chunks
@@ -159,6 +126,9 @@ class RunsAxis:
 
     def resized(self, extent: int) -> RunsAxis:
         return RunsAxis(extent, self._runs)
+
+
+GridAxis = RegularAxis | RunsAxis
 
 
 class ChunkGrid:
