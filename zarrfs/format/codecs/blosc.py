@@ -16,18 +16,11 @@ from numcodecs import blosc
 
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
-from zarrfs.format.codecs import blosc_streams
+from zarrfs.format.codecs import blosc_streams, own_process
 from zarrfs.format.codecs.blosc_header import COMPRESSOR, MEMCPYED, check_splits, find_blocks
-from zarrfs.format.codecs.own_process import in_own_process
 
-
-def _without_threads() -> None:
-    blosc.use_threads = False
-
-
-# Blosc's own thread pool is one global lock. zarrfs decodes several chunks in parallel instead.
-# Outside the main thread, numcodecs does not use that pool unless the user requests it.
-in_own_process(_without_threads)
+if own_process.owned:
+    own_process.without_threads(blosc)
 
 # Bytes of an element, of all decoded ones, of a block and of all encoded ones.
 _SIZES = struct.Struct("<3xB3I")

@@ -1,28 +1,27 @@
-"""Settings of foreign libraries that affect the whole process.
+"""Whether this process runs only zarrfs, which may then change settings of foreign libraries.
 
-As a library, zarrfs must not change them for the program that imports it. The daemon, its workers
-and the commands may change them, because their processes run only zarrfs.
+As a library, zarrfs must not change them for the program that imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from typing import Any
 
-_owned = False
-_settings: list[Callable[[], None]] = []
-
-
-def in_own_process(setting: Callable[[], None]) -> None:
-    """Call ``setting`` in a process that runs only zarrfs: now, or in `own_process`."""
-    if _owned:
-        setting()
-    else:
-        _settings.append(setting)
+owned = False
 
 
 def own_process() -> None:
     """Declare that this process, and those that it forks, run only zarrfs. Idempotent."""
-    global _owned  # noqa: PLW0603 - a property of the process
-    _owned = True
-    while _settings:
-        _settings.pop()()
+    global owned  # noqa: PLW0603 - a property of the process
+    owned = True
+    if (blosc := sys.modules.get("numcodecs.blosc")) is not None:
+        without_threads(blosc)
+
+
+def without_threads(blosc: Any) -> None:
+    """Decode without Blosc's thread pool: one global lock, where zarrfs decodes in parallel.
+
+    Outside the main thread, numcodecs does not use that pool unless the user requests it.
+    """
+    blosc.use_threads = False
