@@ -17,7 +17,7 @@ from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.registry import CODECS, find_codec
-from zarrfs.format.unserved import UnservedError
+from zarrfs.format.unserved import UnservedError, name_and_configuration
 
 SHARDING = "sharding_indexed"
 
@@ -110,14 +110,8 @@ def inner_chunk_shape(codecs: Sequence[Any], rank: int) -> Shape | None:
 
 
 def _object(codec: Any) -> Codec:
-    match codec:
-        case str(name):
-            return {"name": name}
-        case {"name": str(), **others} if set(others) <= {"configuration"} and isinstance(
-            others.get("configuration", {}), Mapping
-        ):
-            return dict(codec)
-    raise ValueError(f"{codec!r} is not a codec: a name, or an object of name and configuration")
+    name, configuration = name_and_configuration(codec, "codec")
+    return {"name": name, **({"configuration": configuration} if configuration else {})}
 
 
 def _kind(name: str) -> str:

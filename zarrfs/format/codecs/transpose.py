@@ -6,7 +6,6 @@ https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from zarrfs.format.codec import Chunk, ChunkSpec
 
@@ -15,19 +14,11 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TransposeCodec:
-    """Encoded axis ``a`` is decoded axis ``order[a]``.
+    """Encoded axis ``a`` is decoded axis ``order[a]``."""
 
-    Documents older than the final specification contain ``"C"`` (no change) and ``"F"`` (all axes
-    reversed).
-    """
-
-    order: Order | Literal["C", "F"]
+    order: Order
 
     def axis_order(self, rank: int) -> Order:
-        if self.order == "C":
-            return tuple(range(rank))
-        if self.order == "F":
-            return tuple(reversed(range(rank)))
         if sorted(self.order) != list(range(rank)):
             raise ValueError(f"order {list(self.order)} is not a permutation of {rank} axes")
         return self.order

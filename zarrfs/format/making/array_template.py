@@ -14,13 +14,8 @@ from zarrfs.format.metadata.documents import V2_DIMENSIONS
 from zarrfs.format.metadata.lenient import name_non_finite
 from zarrfs.format.metadata.older.v2_codecs import STRINGS
 from zarrfs.format.metadata.older.v2_dtype import fill_bytes, numpy_dtype
-from zarrfs.format.numpy_types import data_type_of
-from zarrfs.format.text_forms import data_type_json
-
-_V3_MEMBERS = (
-    "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding",
-    "fill_value", "codecs", "attributes", "dimension_names", "storage_transformers",
-)  # fmt: skip
+from zarrfs.format.metadata.v3 import ARRAY_MEMBERS
+from zarrfs.format.numpy_types import data_type_json, data_type_of
 
 
 def template(value: Any, name: str, attributes: Mapping[str, Any] | None = None) -> NewArray:
@@ -107,7 +102,7 @@ def _of_v3(value: Mapping[str, Any]) -> NewArray:
         dimension_names=value.get("dimension_names"),
         dimension_units=attributes.pop(DIMENSION_UNITS, None),
         attributes=attributes,
-        others={name: item for name, item in value.items() if name not in _V3_MEMBERS},
+        others={name: item for name, item in value.items() if name not in ARRAY_MEMBERS},
     )
 
 

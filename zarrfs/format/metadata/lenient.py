@@ -32,13 +32,7 @@ _UNUSED_BY_READERS: Mapping[str, Mapping[str, Any]] = {
     "zstd": {"level": 3},
     "blosc": _BLOSC,
 }
-_NULL_IS_MISSING: Mapping[str, tuple[str, ...]] = {
-    "bytes": ("endian",),
-    "gzip": ("level",),
-    "zstd": ("level", "checksum"),
-    "blosc": (*_BLOSC, "typesize"),
-    "sharding_indexed": ("codecs", "index_codecs", "index_location"),
-}
+_NULL_IS_MISSING = ("bytes", "gzip", "zstd", "blosc", "sharding_indexed")
 
 
 def corrected(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -47,7 +41,7 @@ def corrected(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for member in ("attributes", "dimension_names", "storage_transformers"):
         if fixed.get(member, ...) is None:
             del fixed[member]
-    fixed["zarr_format"] = _whole(fixed.get("zarr_format"))
+    fixed["zarr_format"] = whole(fixed.get("zarr_format"))
     if fixed.get("node_type") != "array":
         return fixed
     if fixed.get("storage_transformers") == {}:
@@ -56,7 +50,7 @@ def corrected(document: Mapping[str, Any]) -> Mapping[str, Any]:
         if member in fixed:
             fixed[member] = _named(fixed[member])
     if "shape" in fixed:
-        fixed["shape"] = _whole(fixed["shape"])
+        fixed["shape"] = whole(fixed["shape"])
     if "chunk_grid" in fixed:
         fixed["chunk_grid"] = _without_empty_chunks(fixed["chunk_grid"], fixed.get("shape"))
     if "fill_value" in fixed:
@@ -111,15 +105,15 @@ def _without_empty_chunks(grid: Any, shape: Any) -> Any:
 
 def _whole_members(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: _whole(value) if name in _WHOLE_NUMBERS else value
+        name: whole(value) if name in _WHOLE_NUMBERS else value
         for name, value in configuration.items()
     }
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """Whole floats as integers, in lists too."""
-    if isinstance(value, list):
-        return [_whole(item) for item in value]
+    if isinstance(value, list | tuple):
+        return [whole(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -141,10 +135,8 @@ def _codecs(codecs: list[Any], data_type: Any, rank: int) -> list[Any]:
 
 
 def _configuration(name: str, given: dict[str, Any], data_type: Any, rank: int) -> dict[str, Any]:
-    fixed = dict(given)
-    for member in _NULL_IS_MISSING.get(name, ()):
-        if fixed.get(member, ...) is None:
-            del fixed[member]
+    keeps_null = name not in _NULL_IS_MISSING
+    fixed = {member: value for member, value in given.items() if keeps_null or value is not None}
     if fixed.get("id") in (name, name.removeprefix("numcodecs.")):
         del fixed["id"]  # v2's name of the codec, which repeats its name
     for member, default in _UNUSED_BY_READERS.get(name, {}).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from zarrfs import bounds
@@ -12,7 +13,7 @@ from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CodecKind, find_codec
 from zarrfs.format.unserved import UnservedError, name_and_configuration
 
-_ALLOWED: Mapping[str, Mapping[str, Sequence[Any]]] = {
+ALLOWED: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "bytes": {"endian": ("little", "big")},
     "gzip": {"level": range(10)},
     "zstd": {"level": range(-131072, 23), "checksum": (False, True)},
@@ -37,29 +38,34 @@ def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
     if not isinstance(codecs, list | tuple):
         raise ValueError("expected a list of codecs")
     bounds.check_count(len(codecs), bounds.MOST_CODECS, "codecs")
-    configured = []
+    chain = []
     for value in codecs:
         name, configuration = name_and_configuration(value, "codec")
         if (found := find_codec(name)) is None:
             raise UnservedError(f"unknown codec {name!r}")
-        configured.append((found[0], _configure(name, found[1], configuration)))
-    return in_order(configured)
+        kind, make = found
+        chain.append((kind, configured(name, partial(_checked, name, make), configuration)))
+    return in_order(chain)
 
 
-def _configure(name: str, make: Callable[..., Any], configuration: Mapping[str, Any]) -> Any:
+def _checked(name: str, make: Callable[..., Any], /, **members: Any) -> Any:
+    for member in ("codecs", "index_codecs"):
+        if member in members:
+            members[member] = parse_pipeline(members[member])
+    for member, allowed in ALLOWED.get(name, {}).items():
+        value = members.get(member, allowed[0])
+        if type(value) is not type(allowed[0]) or value not in allowed:
+            raise ValueError(f"{member} is {value!r}")
+    for member, least in (("chunk_shape", 1), ("order", 0)):
+        if member in members:
+            members[member] = shape_of(members[member], least)
+    return make(**members)
+
+
+def configured(name: str, make: Callable[..., Any], configuration: Mapping[str, Any]) -> Any:
+    """Make a codec of its configuration. Raises ValueError that names it, and UnservedError."""
     try:
-        members = {member: frozen(item) for member, item in configuration.items()}
-        for member in ("codecs", "index_codecs"):
-            if member in members:
-                members[member] = parse_pipeline(members[member])
-        for member, allowed in _ALLOWED.get(name, {}).items():
-            value = members.get(member, allowed[0])
-            if type(value) is not type(allowed[0]) or value not in allowed:
-                raise ValueError(f"{member} is {value!r}")
-        for member, least in (("chunk_shape", 1), ("order", 0)):
-            if member in members:
-                members[member] = shape_of(members[member], least)
-        return make(**members)
+        return make(**{member: frozen(item) for member, item in configuration.items()})
     except (UnservedError, bounds.OutOfBoundsError):
         raise
     except (TypeError, ValueError, OverflowError) as error:

@@ -32,8 +32,8 @@ _NEEDED = (
     "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
 )  # fmt: skip
 _NODE = ("zarr_format", "node_type", "attributes")
-_ARRAY = {*_NODE, *_NEEDED, "dimension_names", "storage_transformers"}
-_GROUP = {*_NODE, "consolidated_metadata"}
+ARRAY_MEMBERS = {*_NODE, *_NEEDED, "dimension_names", "storage_transformers"}
+_GROUP_MEMBERS = {*_NODE, "consolidated_metadata"}
 
 
 def parse_node(value: Any, document: str = DOCUMENT, damage: Damage | None = None) -> NodeMetadata:
@@ -125,7 +125,7 @@ def _group(
     consolidated = value.get("consolidated_metadata")
     children = None
     with noting(damage):
-        _check_members(value, _GROUP, document)
+        _check_members(value, _GROUP_MEMBERS, document)
         is_inline = isinstance(consolidated, Mapping) and consolidated.get("kind") == "inline"
         if consolidated is not None and not is_inline:
             raise MetadataError(document, "consolidated_metadata: is not an object of kind inline")
@@ -141,7 +141,7 @@ def _array(
     for member in _NEEDED:
         if member not in value:
             raise MetadataError(document, f"{member}: is missing")
-    _check_members(value, _ARRAY, document)
+    _check_members(value, ARRAY_MEMBERS, document)
     with reading(document, "storage_transformers"):
         if (transformers := value.get("storage_transformers", [])) != []:
             name, _ = name_and_configuration(transformers[0], "storage transformer")

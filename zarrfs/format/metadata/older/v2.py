@@ -14,7 +14,7 @@ from typing import Any
 
 from zarrfs import bounds
 from zarrfs.errors import MetadataError
-from zarrfs.format.chunk_grid import ChunkGrid, Shape
+from zarrfs.format.chunk_grid import ChunkGrid, shape_of
 from zarrfs.format.chunk_layout import V2Keys
 from zarrfs.format.metadata.documents import (
     V2_ARRAY,
@@ -25,7 +25,7 @@ from zarrfs.format.metadata.documents import (
     load_json,
 )
 from zarrfs.format.metadata.kept import Consolidated
-from zarrfs.format.metadata.lenient import name_non_finite
+from zarrfs.format.metadata.lenient import name_non_finite, whole
 from zarrfs.format.metadata.members import Damage, layout_of, noting, plain, reading
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.format.metadata.older.v2_codecs import (
@@ -161,24 +161,16 @@ def layout_and_summary(
 
 
 def read_grid(value: Mapping[str, Any], document: str) -> ChunkGrid:
-    shape, chunks = _lengths(value, "shape", document), _lengths(value, "chunks", document)
+    with reading(document, "shape"):
+        shape = shape_of(whole(value.get("shape")))
+    with reading(document, "chunks"):
+        chunks = shape_of(whole(value.get("chunks")))
     if len(shape) != len(chunks):
         raise MetadataError(document, f"shape has {len(shape)} axes, chunks has {len(chunks)}")
     if any(chunk == 0 and extent for extent, chunk in zip(shape, chunks, strict=True)):
         raise MetadataError(document, "a chunk has no elements")
     # zarr-python writes 0 for an axis without elements, where any length means the same.
     return ChunkGrid.regular(shape, tuple(chunk or 1 for chunk in chunks))
-
-
-def _lengths(value: Mapping[str, Any], member: str, document: str) -> Shape:
-    lengths = value.get(member)
-    if isinstance(lengths, list | tuple):
-        lengths = [int(n) if isinstance(n, float) and n.is_integer() else n for n in lengths]
-    if not isinstance(lengths, list | tuple) or any(
-        isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in lengths
-    ):
-        raise MetadataError(document, f"{member} is {lengths!r}"[:200])
-    return tuple(lengths)
 
 
 def _dimension_names(attributes: Mapping[str, Any], rank: int) -> tuple[str | None, ...]:

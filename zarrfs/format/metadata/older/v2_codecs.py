@@ -24,7 +24,7 @@ from zarrfs.format.codecs.transpose import TransposeCodec
 from zarrfs.format.codecs.vlen import VlenCodec
 from zarrfs.format.data_type import DataType
 from zarrfs.format.extension_types.variable import BYTES, JSON, STRING
-from zarrfs.format.metadata.pipelines import frozen, in_order
+from zarrfs.format.metadata.pipelines import configured, in_order
 from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import CodecKind, find_numcodecs_codec
@@ -133,7 +133,7 @@ def _codec_of(codec_id: str) -> tuple[CodecKind, Any] | None:
 
 
 def _find(member: Filter, current: np.dtype[Any]) -> tuple[CodecKind, Any]:
-    configuration = {key: frozen(value) for key, value in member.items() if key != "id"}
+    configuration = {key: value for key, value in member.items() if key != "id"}
     if (found := _codec_of(member["id"])) is None:
         raise UnservedError(f"unknown codec {member['id']!r}")
     kind, make = found
@@ -143,9 +143,4 @@ def _find(member: Filter, current: np.dtype[Any]) -> tuple[CodecKind, Any]:
     if member["id"] == "shuffle" and configuration.get("elementsize") in (0, "0"):
         # netCDF-C 4.9.3 to 4.10.1 writes 0 and shuffles the bytes of whole elements.
         configuration["elementsize"] = current.itemsize
-    try:
-        return kind, make(**configuration)
-    except UnservedError:
-        raise
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"codec {member['id']!r}: {error}") from error
+    return kind, configured(member["id"], make, configuration)
