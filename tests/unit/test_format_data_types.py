@@ -14,7 +14,7 @@ from zarrfs.format.codec import BoundBytesBytes, ChunkSpec
 from zarrfs.format.codecs.bytes import BytesCodec
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
-from zarrfs.format.data_types.fill_value import parse_integer
+from zarrfs.format.data_types.fill_value import IntegerFill
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
 
@@ -298,7 +298,7 @@ class TestInMetadata:
             parse(data_type={"name": "my.type"})
 
 
-MY_TYPE = DataType("my.type", np.dtype("<i4"), parse_integer)
+MY_TYPE = DataType("my.type", np.dtype("<i4"), IntegerFill(-(2**31), 2**31 - 1))
 
 
 class MyCodec(BoundBytesBytes):
@@ -315,7 +315,7 @@ class MyCodec(BoundBytesBytes):
 
 
 def my_parametrised_type(name, configuration):
-    return DataType(name, np.dtype(f"<i{configuration['size']}"), parse_integer)
+    return DataType(name, np.dtype(f"<i{configuration['size']}"), IntegerFill(0, 100))
 
 
 class TestEntryPoints:

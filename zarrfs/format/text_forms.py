@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -17,9 +17,11 @@ from zarrfs.counted import did_you_mean
 from zarrfs.format.chunk_layout import parse_chunk_keys
 from zarrfs.format.data_type import DataType
 from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
-from zarrfs.format.extension_types.struct import OLD_STRUCT, StructFill
-from zarrfs.format.metadata.lenient import name_non_finite
+from zarrfs.format.extension_types.struct import StructFill
+from zarrfs.format.metadata.lenient import name_non_finite, plain_fill
 from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
+from zarrfs.format.metadata.pipelines import ALLOWED
+from zarrfs.format.numpy_types import data_type_json
 from zarrfs.format.registry import DATA_TYPES, find_data_type, parse_data_type
 
 
@@ -72,40 +74,6 @@ def _of_numpy(dtype: np.dtype[Any]) -> tuple[Any, str]:
     return data_type_json(dtype), "big" if ">" in stored else "little"
 
 
-def data_type_json(dtype: np.dtype[Any]) -> Any:
-    """The data type of ``dtype`` as in v3 metadata, whatever its byte order.
-
-    Structs have their older name: zarr-python 3.1 reads no other, and newer ones read both.
-
-    Raises ValueError for types without a counterpart.
-    """
-    if dtype.names is not None:
-        fields = [[name, data_type_json(dtype[name])] for name in dtype.names]
-        return {"name": OLD_STRUCT, "configuration": {"fields": fields}}
-    match dtype.kind:
-        case "M" | "m":
-            unit, scale = np.datetime_data(dtype)
-            name = "numpy.datetime64" if dtype.kind == "M" else "numpy.timedelta64"
-            return {"name": name, "configuration": {"unit": unit, "scale_factor": scale}}
-        case "U" if dtype.itemsize:
-            return _sized("fixed_length_utf32", dtype.itemsize)
-        case "S" if dtype.itemsize:
-            return _sized("null_terminated_bytes", dtype.itemsize)
-        case "V" if dtype.itemsize and dtype.subdtype is None:
-            return f"r{8 * dtype.itemsize}"
-    if dtype.kind in "biufc" and dtype.name in CORE_DATA_TYPES:
-        return dtype.name
-    raise ValueError(f"elements of {dtype} have no data type in Zarr")
-
-
-def _sized(name: str, size: int) -> Any:
-    return {"name": name, "configuration": {"length_bytes": size}}
-
-
-Read = Callable[[str], Any]
-"""Raises ValueError for a text that is no such argument."""
-
-
 def parse_codecs(text: str) -> list[Any]:
     """Names and objects, in encoding order, for completion by `zarrfs.format.codec_chain`.
 
@@ -125,7 +93,7 @@ def parse_codecs(text: str) -> list[Any]:
 
 def _short(text: str) -> list[Any]:
     chain: list[Any] = []
-    expected: Sequence[tuple[str, Read]] = ()
+    expected: Sequence[str] = ()
     for item in text.split(","):
         word = item.strip()
         if chain and ":" not in word and _argument(chain[-1], expected, word):
@@ -142,7 +110,7 @@ def _short(text: str) -> list[Any]:
     return chain
 
 
-def _argument(codec: dict[str, Any], expected: Sequence[tuple[str, Read]], word: str) -> bool:
+def _argument(codec: dict[str, Any], expected: Sequence[str], word: str) -> bool:
     """Add ``word`` to ``codec`` if it is the codec's next argument; returns whether it is."""
     if "configuration" not in codec:
         return False
@@ -154,11 +122,11 @@ def _argument(codec: dict[str, Any], expected: Sequence[tuple[str, Read]], word:
     if codec["name"] == "transpose":
         return _axis(given, word)
     # By position, for the first member that has no value yet.
-    for member, read in expected:
+    for member in expected:
         if member in given:
             continue
         try:
-            given[member] = read(word)
+            given[member] = _read(codec["name"], member, word)
         except ValueError:
             return False
         return True
@@ -182,34 +150,25 @@ def _any(text: str) -> Any:
         return text
 
 
-def _one_of(*words: str) -> Read:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
-
-    return read
-
-
-def _flag(text: str) -> bool:
-    return bool(_one_of("true", "false")(text) == "true")
+def _read(codec: str, member: str, word: str) -> Any:
+    """The value of an argument by position. Raises ValueError for a word that is none."""
+    allowed = ALLOWED.get(codec, {}).get(member, range(0))
+    if isinstance(allowed, range):
+        return int(word)
+    for value in allowed:
+        if word == (value if isinstance(value, str) else json.dumps(value)):
+            return value
+    raise ValueError(word)
 
 
-_LEVEL = (("level", int),)
-_ARGUMENTS: Mapping[str, Sequence[tuple[str, Read]]] = {
-    "bytes": (("endian", _one_of("little", "big")),),
-    "gzip": _LEVEL,
-    "zlib": _LEVEL,
-    "bz2": _LEVEL,
-    "zstd": (*_LEVEL, ("checksum", _flag)),
-    "blosc": (
-        ("cname", _one_of("lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy")),
-        ("clevel", int),
-        ("shuffle", _one_of("noshuffle", "shuffle", "bitshuffle")),
-        ("blocksize", int),
-        ("typesize", int),
-    ),
-    "bitround": (("keepbits", int),),
+_ARGUMENTS: Mapping[str, Sequence[str]] = {
+    "bytes": ("endian",),
+    "gzip": ("level",),
+    "zlib": ("level",),
+    "bz2": ("level",),
+    "zstd": ("level", "checksum"),
+    "blosc": ("cname", "clevel", "shuffle", "blocksize", "typesize"),
+    "bitround": ("keepbits",),
 }
 """Arguments by position; every codec takes ``name=value`` too."""
 
@@ -238,18 +197,11 @@ def _readings(text: str, data_type: DataType) -> Iterator[Any]:
     if data_type.name in _TEXT_TYPES:
         yield text
         return
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except ValueError:
-        pass
-    else:
-        if data_type.dtype.kind in "iu" and isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if data_type.dtype.kind == "b" and value in (0, 1):
-            value = bool(value)
-        yield [value, 0.0] if data_type.dtype.kind == "c" and not isinstance(value, list) else value
-    if data_type.dtype.kind == "b" and text.lower() in ("true", "false"):
-        yield text.lower() == "true"
+    kind = data_type.dtype.kind
+    with suppress(ValueError):
+        yield plain_fill(json.loads(text, parse_constant=_refuse), kind)
+    if kind == "b":
+        yield {"true": True, "false": False}.get(text.lower())
     yield text
     with suppress(ValueError):
         yield name_non_finite(float(text))

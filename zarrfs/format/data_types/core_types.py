@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.errors import DecodeError
-from zarrfs.format.data_type import DataType
+from zarrfs.format.data_type import DataType, integer_limits
 from zarrfs.format.data_types.fill_value import (
+    ComplexFill,
+    IntegerFill,
     parse_bool,
-    parse_complex,
     parse_float,
-    parse_integer,
     parse_raw,
 )
 
@@ -36,23 +36,23 @@ def raw_bits(name: str) -> DataType | None:
     return DataType(name, dtype, parse_raw, has_byte_order=False)
 
 
+def _integer(name: str) -> DataType:
+    dtype = np.dtype(name).newbyteorder("<")
+    limits = integer_limits(8 * dtype.itemsize, signed=dtype.kind == "i")
+    return DataType(name, dtype, IntegerFill(*limits))
+
+
 CORE_DATA_TYPES: dict[str, DataType] = {
     data_type.name: data_type
     for data_type in (
         DataType("bool", np.dtype("?"), parse_bool, check=_check_bool),
-        DataType("int8", np.dtype("i1"), parse_integer),
-        DataType("int16", np.dtype("<i2"), parse_integer),
-        DataType("int32", np.dtype("<i4"), parse_integer),
-        DataType("int64", np.dtype("<i8"), parse_integer),
-        DataType("uint8", np.dtype("u1"), parse_integer),
-        DataType("uint16", np.dtype("<u2"), parse_integer),
-        DataType("uint32", np.dtype("<u4"), parse_integer),
-        DataType("uint64", np.dtype("<u8"), parse_integer),
+        *(_integer(f"int{bits}") for bits in (8, 16, 32, 64)),
+        *(_integer(f"uint{bits}") for bits in (8, 16, 32, 64)),
         DataType("float16", np.dtype("<f2"), parse_float),
         DataType("float32", np.dtype("<f4"), parse_float),
         DataType("float64", np.dtype("<f8"), parse_float),
-        DataType("complex64", np.dtype("<c8"), parse_complex),
-        DataType("complex128", np.dtype("<c16"), parse_complex),
+        DataType("complex64", np.dtype("<c8"), ComplexFill(np.dtype("<f4"))),
+        DataType("complex128", np.dtype("<c16"), ComplexFill(np.dtype("<f8"))),
     )
 }
 """Core types by name; ``r<N>`` is matched by `raw_bits`."""

@@ -25,12 +25,6 @@ def parse_bool(value: Any, dtype: np.dtype[Any]) -> bytes:
     return bytes([value])
 
 
-def parse_integer(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """A JSON integer in the range of ``dtype``; ``1.0`` counts as 1."""
-    limits = np.iinfo(dtype)
-    return IntegerFill(int(limits.min), int(limits.max))(value, dtype)
-
-
 @dataclass(frozen=True, slots=True)
 class IntegerFill:
     """A JSON integer from ``low`` to ``high``; ``1.0`` counts as 1."""
@@ -50,7 +44,7 @@ def parse_time(value: Any, dtype: np.dtype[Any]) -> bytes:
     """``"NaT"``, or the count of the type's units as an integer."""
     if value == "NaT":
         value = -(2**63)
-    return parse_integer(value, np.dtype("<i8"))
+    return IntegerFill(-(2**63), 2**63 - 1)(value, np.dtype("<i8"))
 
 
 def parse_float(value: Any, dtype: np.dtype[Any]) -> bytes:
@@ -90,11 +84,6 @@ def parse_hexadecimal(value: str, dtype: np.dtype[Any]) -> bytes:
     if not _HEXADECIMAL.fullmatch(digits):
         raise ValueError(f'"{value}" is not "0x" with {2 * dtype.itemsize} hexadecimal digits')
     return bytes.fromhex(digits)[::-1]
-
-
-def parse_complex(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """A pair of values that `parse_float` reads, or one real number."""
-    return ComplexFill(np.dtype(f"<f{dtype.itemsize // 2}"))(value, dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,21 +20,6 @@ from numpy.typing import NDArray
 from zarrfs.format.data_type import DataType, integer_limits
 from zarrfs.format.data_types.fill_value import ComplexFill, IntegerFill, parse_float
 
-_FLOAT_BITS = {
-    "bfloat16": 16,
-    "float4_e2m1fn": 4,
-    "float6_e2m3fn": 6,
-    "float6_e3m2fn": 6,
-    "float8_e3m4": 8,
-    "float8_e4m3": 8,
-    "float8_e4m3b11fnuz": 8,
-    "float8_e4m3fn": 8,
-    "float8_e4m3fnuz": 8,
-    "float8_e5m2": 8,
-    "float8_e5m2fnuz": 8,
-    "float8_e8m0fnu": 8,
-}
-_INTEGERS = {"int2": (2, True), "int4": (4, True), "uint2": (2, False), "uint4": (4, False)}
 _IEEE_FLOATS = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
 
 
@@ -56,7 +41,7 @@ class LowBits:
 
 def integer(name: str, configuration: Mapping[str, Any]) -> DataType:
     """``int2``, ``int4``, ``uint2``, ``uint4``: one int8 or uint8 each in memory."""
-    bits, signed = _INTEGERS[name]
+    bits, signed = int(name[-1]), name.startswith("int")
     return DataType(
         name,
         np.dtype("i1" if signed else "u1"),
@@ -69,7 +54,7 @@ def integer(name: str, configuration: Mapping[str, Any]) -> DataType:
 def float_(name: str, configuration: Mapping[str, Any]) -> DataType:
     """The floats of `ml_dtypes`."""
     dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    bits = _FLOAT_BITS[name]
+    bits = int(ml_dtypes.finfo(dtype).bits)  # type: ignore[no-untyped-call]
     return DataType(
         name,
         dtype,

@@ -21,7 +21,7 @@ import numpy as np
 
 from zarrfs.errors import DecodeError, UsageError, reason_of, to_install
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.format.text_forms import data_type_json
+from zarrfs.format.numpy_types import data_type_json
 from zarrfs.isolation.decoders import isolated
 from zarrfs.library.transfer.flat_form import parse_npy
 from zarrfs.views.headers.formats.envi import TYPES as ENVI_TYPES

@@ -12,7 +12,7 @@ from typing import Any
 
 import tifffile
 
-from zarrfs.format.text_forms import data_type_json
+from zarrfs.format.numpy_types import data_type_json
 
 # It logs problems of the file; those that matter are raised.
 logging.getLogger("tifffile").setLevel(logging.CRITICAL)
