@@ -3,7 +3,6 @@
 import json
 import threading
 import time
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -14,6 +13,7 @@ from tests.fs.write_store import Request, WriteStore, refusing
 from zarrfs.cache.read import array_chunks
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import StoreUnavailable
+from zarrfs.fs.attributes import OpenMode
 
 pytestmark = pytest.mark.timeout(100)
 
@@ -133,8 +133,8 @@ def test_who_writes_waits_for_the_pages_of_that_array_alone(opened, document, wa
         mount.unlink("a/chunks/0/0")
     elif way == "truncate":
         files = files[:1]
-        open_file = partial(mount.fs.open_file, files[0].inode, write=True, truncate=True)
-        mount.loop.run(open_file)
+        mode = OpenMode(write=True, truncate=True)
+        mount.loop.run(mount.fs.open_file, files[0].inode, mode)
     else:
         getattr(files[0], way)()
     assert mount.dropped.waited_for
