@@ -34,8 +34,6 @@ class HookedStore:
         self._ask(key)
         return self._inner.get_ranges(key, ranges)
 
-    get_in_steps = Store.get_in_steps
-
     def _ask(self, key: str) -> None:
         if self.silent and key.startswith("c/"):
             self.asked += 1

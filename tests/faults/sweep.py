@@ -39,7 +39,6 @@ from tests.fs.loop import Loop
 from tests.fs.writable import Writable, WritableFile
 from zarrfs.array.making.resize import Resize
 from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
-from zarrfs.store.base import Store
 from zarrfs.store.local.local import LocalStore
 
 FILL = 9
@@ -120,8 +119,6 @@ class SweptStore:
         self._inner = inner
         self._operations = operations
         self.full = False
-
-    get_in_steps = Store.get_in_steps
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)

@@ -16,7 +16,7 @@ import zarr
 
 from zarrfs import bounds
 from zarrfs.errors import EntryNotFound, NotADirectory, ReadOnly, StoreAccessDenied, StoreError
-from zarrfs.store.base import ByteRange, Steps
+from zarrfs.store.base import ByteRange
 from zarrfs.store.local import beneath
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, open_found
@@ -425,7 +425,6 @@ def test_objects_of_a_store_need_the_rights_that_its_directory_gives(data, close
             lambda: plain.get(key, limit=10**6),
             lambda: plain.get_ranges(key, [ByteRange(0, 1)]),
             lambda: plain.info(key),
-            lambda: list(store.get_in_steps([Steps(key, [], lambda _: [ByteRange(0, 1)])] * 2))[1],
             lambda: list(plain.get_many([key, key], limit=10**6))[1],
         ]
         for read in reads:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.waiting import wait_until
 from zarrfs.errors import StoreError, StoreListingUnsupported, StoreTooLarge
-from zarrfs.store.base import ByteRange, Steps, Store
+from zarrfs.store.base import ByteRange, Store
 
 DATA = bytes(range(256)) * 20
 
@@ -97,61 +97,6 @@ def test_many_ranges_in_any_order(harness):
     blobs = harness.store.get_ranges("x", ranges)
     for wanted, blob in zip(ranges, blobs, strict=True):
         assert bytes(blob.data) == DATA[wanted.offset : wanted.offset + wanted.length]
-
-
-def test_ranges_that_depend_on_the_first_one(harness):
-    harness.put("x", DATA)
-
-    def then(blobs):
-        (blob,) = blobs
-        assert blob.info == harness.store.info("x")
-        at = blob.data[0]
-        return [ByteRange(at, 3), ByteRange(-2, 2)]
-
-    (blobs,) = harness.store.get_in_steps([Steps("x", [ByteRange(7, 4)], then)])
-    at = DATA[7]
-    assert [bytes(blob.data) for blob in blobs] == [DATA[7:11], DATA[at : at + 3], DATA[-2:]]
-    assert {blob.info.generation for blob in blobs} == {blobs[0].info.generation}
-    ((blob,),) = harness.store.get_in_steps([Steps("x", [ByteRange(0, 1)], lambda _: [])])
-    assert bytes(blob.data) == DATA[:1]
-    assert list(harness.store.get_in_steps([Steps("y", [ByteRange(0, 1)], then)])) == [None]
-
-
-def test_steps_in_several_objects(harness):
-    for name in "abc":
-        harness.put(name, DATA[ord(name) :])
-    wanted = [
-        Steps(name, first, lambda _, at=at: [ByteRange(at, 2)])
-        for at, (name, first) in enumerate(
-            [("b", [ByteRange(0, 1)]), ("z", [ByteRange(0, 1)]), ("a", []), ("c", [])]
-        )
-    ]
-    b, z, a, c = harness.store.get_in_steps(wanted)
-    assert z is None
-    found = [[bytes(blob.data) for blob in blobs] for blobs in (b, a, c)]
-    whole = {name: DATA[ord(name) :] for name in "abc"}
-    assert found == [[whole["b"][:1], whole["b"][:2]], [whole["a"][2:4]], [whole["c"][3:5]]]
-    for name, blobs in zip("bac", (b, a, c), strict=True):
-        assert {blob.info for blob in blobs} == {harness.store.info(name)}
-    assert list(harness.store.get_in_steps([])) == []
-
-
-def test_steps_are_of_one_state(harness):
-    harness.put("x", DATA)
-    given = []
-
-    def then(blobs):
-        if not given:
-            harness.put("x", DATA[::-1] + b"more")
-        given.append(bytes(blobs[0].data))
-        return [ByteRange(20, 5)]
-
-    ((first, second),) = harness.store.get_in_steps([Steps("x", [ByteRange(0, 9)], then)])
-    new = first.info.size != len(DATA)
-    whole = DATA[::-1] + b"more" if new else DATA
-    assert (bytes(first.data), bytes(second.data)) == (whole[:9], whole[20:25])
-    assert first.info.generation == second.info.generation
-    assert given[-1] == bytes(first.data)
 
 
 def test_the_generation_tells_a_change(harness):

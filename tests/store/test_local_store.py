@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.soak import examples
 from zarrfs.errors import StoreConflict, StoreError
-from zarrfs.store.base import ByteRange, Steps
+from zarrfs.store.base import ByteRange
 from zarrfs.store.local import local, local_root
 from zarrfs.store.local.local import LocalStore
 
@@ -238,83 +238,12 @@ def test_ranges_of_a_file_rewritten_in_place_are_of_one_state(store, root, monke
     assert [blob.data for blob in blobs] == [bytes(10)] * 2
 
 
-def test_steps_in_a_file_rewritten_in_place_are_of_one_state(store, root, monkeypatch):
-    (root / "x").write_bytes(b"\xff" * 200)
-    rewrite_during_reads(monkeypatch, root / "x", 3)
-    given = []
-
-    def then(blobs):
-        given.append(blobs[0].data)
-        return [ByteRange(50, 10)]
-
-    (blobs,) = store.get_in_steps([Steps("x", [ByteRange(0, 10)], then)])
-    assert [blob.data for blob in blobs] == [bytes(10)] * 2
-    assert given[-1] == bytes(10)
-
-
-def test_steps_open_a_file_once(store, root, monkeypatch):
-    (root / "x").write_bytes(bytes(range(100)))
-    opened = []
-    open_file = local_root.LocalRoot.open
-    monkeypatch.setattr(
-        local_root.LocalRoot, "open", lambda *given: opened.append(given) or open_file(*given)
-    )
-    steps = Steps("x", [ByteRange(-1, 1)], lambda blobs: [ByteRange(blobs[0].data[0] - 9, 2)])
-    (blobs,) = store.get_in_steps([steps])
-    assert [bytes(blob.data) for blob in blobs] == [b"\x63", b"\x5a\x5b"]
-    assert len(opened) == 1
-
-
-def several(count: int) -> list[Steps]:
-    """In each file, the byte that its last byte names; of some files that are not there."""
-    return [
-        Steps(f"many/{i}", [ByteRange(-1, 1)], lambda blobs: [ByteRange(blobs[0].data[0], 1)])
-        for i in range(count)
-    ]
-
-
-@pytest.fixture
-def many(root) -> list[list[bytes] | None]:
-    """What the steps of `several` find in the files made here; None for one that is missing."""
-    (root / "many").mkdir()
-    for i in range(100):
-        if i % 7 != 3:
-            (root / f"many/{i}").write_bytes(bytes(range(i, i + 20)) + bytes([i % 20]))
-    return [None if i % 7 == 3 else [bytes([i % 20]), bytes([i + i % 20])] for i in range(100)]
-
-
-def found_in(found) -> list[list[bytes] | None]:
-    return [None if blobs is None else [bytes(b.data) for b in blobs] for blobs in found]
-
-
-def test_steps_in_several_files(store, many, open_fds):
-    before = open_fds()
-    assert found_in(store.get_in_steps(several(100))) == many
-    assert open_fds() == before
-
-
-def test_abandoned_steps_keep_nothing_open(store, many, open_fds):
-    before = open_fds()
-    found = store.get_in_steps(several(100))
-    assert found_in([next(found), next(found)]) == many[:2]
-    del found
-    assert open_fds() == before
-
-    def bug(_blobs):
-        raise RuntimeError("a bug")
-
-    with pytest.raises(RuntimeError, match="a bug"):
-        list(store.get_in_steps([*several(3), Steps("many/4", [], bug)]))
-    assert open_fds() == before
-
-
 def test_a_file_that_never_rests_is_a_conflict(store, root, monkeypatch):
     rewrite_during_reads(monkeypatch, root / "x", 200)
     with pytest.raises(StoreConflict):
         store.get("x", limit=10**6)
-    steps = Steps("x", [ByteRange(0, 10)], lambda _: [ByteRange(20, 10)])
-    for found in (*store.get_in_steps([steps]), *store.get_in_steps([steps, steps])):
-        assert isinstance(found, StoreConflict)
+    with pytest.raises(StoreConflict):
+        store.get_ranges("x", [ByteRange(0, 10), ByteRange(20, 10)])
 
 
 def test_a_file_truncated_while_it_is_read_is_read_again(store, root, monkeypatch):

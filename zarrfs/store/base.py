@@ -14,13 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from zarrfs.errors import StoreConflict, StoreError, StoreTimeout
+from zarrfs.errors import StoreError, StoreTimeout
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
-
-# Times that an object is read in two steps before it counts as one that keeps changing.
-_TRIES = 4
 
 Generation = tuple[object, ...]
 """Identifies one state of an object: equal generations mean equal bytes.
@@ -55,18 +52,6 @@ class ByteRange(NamedTuple):
 
     offset: int
     length: int
-
-
-class Steps(NamedTuple):
-    """Ranges of one object, and other ranges that depend on what the first ones hold.
-
-    then : returns the other ranges. Must not raise. It is called once more for each state of an
-        object that changes meanwhile; the last call counts.
-    """
-
-    key: str
-    first: Sequence[ByteRange]
-    then: Callable[[Sequence[Blob]], Sequence[ByteRange]]
 
 
 class ObjectInfo(NamedTuple):
@@ -168,13 +153,6 @@ class Store(Protocol):
         changing between them.
         """
         ...
-
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        """For each object, in order, its ranges as `get_ranges` returns them, the first ones first.
-
-        The store may read ahead, as for `get_many`. Errors are returned.
-        """
-        return one_by_one(wanted, lambda steps: _step_by_step(self, steps))
 
     def info(self, key: str) -> ObjectInfo | None:
         """Size and generation, without the bytes; None if there is no such object."""
@@ -285,19 +263,6 @@ def one_by_one(items: Sequence[_Item], ask: Callable[[_Item], _T]) -> Iterator[_
             yield ask(item)
         except StoreError as error:
             yield error
-
-
-def _step_by_step(store: Store, steps: Steps) -> list[Blob] | None:
-    for _ in range(_TRIES):
-        begun = store.get_ranges(steps.key, steps.first) if steps.first else []
-        if begun is None or not (ranges := steps.then(begun)):
-            return begun
-        blobs = store.get_ranges(steps.key, ranges)
-        if blobs is None:
-            return None
-        if len({blob.info.generation for blob in (*begun, *blobs)}) == 1:
-            return [*begun, *blobs]
-    raise StoreConflict(steps.key, "keeps changing while it is read")
 
 
 def _put_all(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:

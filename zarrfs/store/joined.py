@@ -13,7 +13,6 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
-    Steps,
     Store,
     StoreTraits,
 )
@@ -82,14 +81,6 @@ class JoinedStores(OneRead):
             return super().get_many(keys, limit=limit)
         name, store = found
         return self._each(name, store.get_many([_inside(key) for key in keys], limit=limit))
-
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        found = self._store_of_all([steps.key for steps in wanted])
-        if found is None:
-            return super().get_in_steps(wanted)
-        name, store = found
-        inside = [steps._replace(key=_inside(steps.key)) for steps in wanted]
-        return self._each(name, store.get_in_steps(inside))
 
     def real_key(self, key: str) -> str:
         name, _, inside = key.partition("/")

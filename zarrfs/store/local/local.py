@@ -24,7 +24,6 @@ from zarrfs.store.base import (
     Blob,
     ByteRange,
     ObjectInfo,
-    Steps,
     StoreTraits,
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
@@ -116,26 +115,9 @@ class LocalStore(LocalWriter):
         """As `get_ranges`, for a file that is shown with its own mode."""
         return self._read(key, lambda fd, info: _read_parts(fd, info, ranges), self._root.open)
 
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        for steps in wanted:
-            try:
-                yield self._in_steps(steps)
-            except StoreError as error:
-                yield error
-
     def copy_range(self, key: str, info: ObjectInfo, span: ByteRange, fd: int) -> bool:
         """See `CopiesRanges`."""
         return copy_range(self._root, key, info, span, fd)
-
-    def _in_steps(self, steps: Steps) -> list[Blob] | None:
-        def parts(fd: int, info: ObjectInfo) -> list[Blob] | None:
-            begun = _read_parts(fd, info, steps.first)
-            if begun is None:
-                return None
-            others = _read_parts(fd, info, steps.then(begun))
-            return None if others is None else begun + others
-
-        return self._read(steps.key, parts)
 
     def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
         return may_exist(self._root, keys)

@@ -16,7 +16,6 @@ from zarrfs.store.base import (
     Expected,
     ObjectInfo,
     Put,
-    Steps,
     Store,
 )
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -168,13 +167,6 @@ class TimedStore(StoreWrapper):
         if blobs is not None:
             self._times.read_bytes += sum(len(blob.data) for blob in blobs)
         return blobs
-
-    def get_in_steps(self, wanted: Sequence[Steps]) -> Iterator[list[Blob] | StoreError | None]:
-        keys = [steps.key for steps in wanted]
-        for blobs in self._timed(keys, self._inner.get_in_steps(wanted)):
-            if isinstance(blobs, list):
-                self._times.read_bytes += sum([len(blob.data) for blob in blobs])
-            yield blobs
 
     def info(self, key: str) -> ObjectInfo | None:
         return self._times.measure(key, lambda: self._inner.info(key))
