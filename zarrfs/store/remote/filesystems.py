@@ -14,12 +14,7 @@ from fsspec.registry import known_implementations
 from zarrfs.errors import NodeNotFound, UsageError, to_install
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.references.document import read_references
-from zarrfs.store.remote.references.targets import (
-    Targets,
-    confine,
-    leaves_targets_open,
-    open_targets,
-)
+from zarrfs.store.remote.references.targets import Targets, confine, leaves_targets_open
 
 _EXTRAS = {
     "s3": "s3",
@@ -84,11 +79,8 @@ def open_filesystem(
             "skip_instance_cache": True,
         }
     names = [protocol for protocol, _ in protocols]
-    open_ended = leaves_targets_open(names, options)
-    # Given by zarrfs itself, for a document that was found.
-    targets = options.get("fs")
-    if open_ended or isinstance(targets, Targets):
-        wanted["fs"] = {}
+    if leaves_targets_open(names, options) or isinstance(options.get("fs"), Targets):
+        wanted["fs"] = {}  # `confine` sets them
     try:
         filled_url, wanted = _with_references(url, protocols, wanted)
         filesystem, path = fsspec.core.url_to_fs(filled_url, **wanted)
@@ -98,12 +90,7 @@ def open_filesystem(
         raise NodeNotFound(f"{shown}: no such file") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{shown}: {redact(str(error))}") from None
-    if isinstance(targets, Targets):
-        filesystem.fss = targets
-    elif open_ended:
-        open_targets(filesystem, names, options, url)
-    else:
-        confine(filesystem, names, options, url)
+    confine(filesystem, names, options, url)
     _keep_nothing(filesystem)
     return filesystem, str(path)
 

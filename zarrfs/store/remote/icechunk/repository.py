@@ -42,13 +42,11 @@ class Snapshot(NamedTuple):
 
     session : of ``icechunk``, read-only.
     link : with the id of the snapshot for its version.
-    loop : the event loop for requests.
     metadata : checks manifests before ``session`` reads them.
     """
 
     session: icechunk.Session
     link: Link
-    loop: asyncio.AbstractEventLoop
     metadata: MetadataFiles
 
 
@@ -96,7 +94,7 @@ def find_snapshot(
         if session is None:
             raise NodeNotFound(f"{link.shown}: {_what_there_is(repository, version)}")
         metadata.describe(_description(repository, session.snapshot_id))
-        return Snapshot(session, _resolved(link, session.snapshot_id), get_loop(), metadata)
+        return Snapshot(session, _resolved(link, session.snapshot_id), metadata)
     except icechunk.IcechunkError as error:
         if _NO_REPOSITORY in str(error):
             raise NodeNotFound(f"{link.shown}: {_NOTHING}") from None

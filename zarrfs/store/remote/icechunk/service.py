@@ -9,6 +9,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from fsspec.asyn import get_loop
+
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, resolve
 from zarrfs.store.remote.icechunk.repository import Snapshot, failure, first_line, is_panic
@@ -38,7 +40,7 @@ class SnapshotService:
         # A class of zarr-python, which zarrfs does not import by itself.
         self._range: Any = vars(importlib.import_module("icechunk.store"))["RangeByteRequest"]
         self._store: Any = snapshot.session.store
-        self._on_loop = OnLoop(lambda: snapshot.loop, config.timeout_s)
+        self._on_loop = OnLoop(get_loop, config.timeout_s)
         self._id = snapshot.session.snapshot_id
         self._metadata = snapshot.metadata
 

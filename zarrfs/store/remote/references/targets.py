@@ -64,18 +64,6 @@ def leaves_targets_open(protocols: Sequence[str], options: Mapping[str, object])
     return protocols[0] == "reference" and not {"fs", "remote_protocol", "target"} & set(said)
 
 
-def open_targets(
-    filesystem: Any, protocols: Sequence[str], options: Mapping[str, object], url: str
-) -> None:
-    """Resolve the references of a file system with `Targets`.
-
-    url, options : with which the user named the document.
-    """
-    said = _merged(options)
-    allowed = None if _is_local(protocols, said) else _REMOTE
-    filesystem.fss = Targets(allowed, _remote_options(said), _place(url, said))
-
-
 class Refused:
     """Replaces a file system that a document must not name."""
 
@@ -98,17 +86,25 @@ def confine(
     """Keep the references of a document from the network away from this machine.
 
     filesystem : made by fsspec from a ``url`` with these ``protocols``, the outermost first.
-    options : given by the user; a ``remote_protocol`` or ``fs`` in them is allowed.
+    options : given by the user; a ``remote_protocol`` or ``fs`` in them is allowed. If they leave
+        the targets open, `Targets` finds them.
     """
+    said = _merged(options)
+    is_local = _is_local(protocols, said)
+    found = Targets(None if is_local else _REMOTE, _remote_options(said), _place(url, said))
+    if isinstance(given := said.get("fs"), Targets):
+        filesystem.fss = given  # by zarrfs itself, for a document that was found
+        return
+    if leaves_targets_open(protocols, options):
+        filesystem.fss = found
+        return
+    if is_local:
+        return
+    chosen = said.get("remote_protocol")
+    named = {chosen} if isinstance(chosen, str) else set()
+    if isinstance(given, Mapping):
+        named |= set(given)
     for references in _reference_filesystems(filesystem):
-        said = _merged(options)
-        if _is_local(protocols, said):
-            continue
-        chosen = said.get("remote_protocol")
-        named = {chosen} if isinstance(chosen, str) else set()
-        if isinstance(given := said.get("fs"), Mapping):
-            named |= set(given)
-        elsewhere = Targets(_REMOTE, _remote_options(said), _place(url, said))
         for protocol, target in references.fss.items():
             actual = _protocol(target)
             if protocol in named or actual in named:
@@ -117,7 +113,7 @@ def confine(
                 references.fss[protocol] = Refused(actual)
             elif actual in _HTTP:
                 # fsspec may have shared the file system with others.
-                references.fss[protocol] = elsewhere[actual]
+                references.fss[protocol] = found[actual]
 
 
 def _reference_filesystems(filesystem: Any) -> Iterator[Any]:
