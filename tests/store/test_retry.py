@@ -23,7 +23,7 @@ from zarrfs.store.base import (
     Store,
     StoreTraits,
 )
-from zarrfs.store.workers import progress_reporter
+from zarrfs.store.workers import current_call
 from zarrfs.store.wrappers.retry import RetryConfig, RetryStore
 
 CONFIG = RetryConfig(
@@ -193,7 +193,7 @@ def test_hanging_calls_are_bounded_and_recover():
 
 def test_progress_puts_the_timeout_off():
     def slow() -> None:
-        progress = progress_reporter()
+        progress = current_call().progress
         for _ in range(30):
             time.sleep(0.01)
             progress()

@@ -24,28 +24,15 @@ _current = threading.local()
 IDLE_S = 10.0
 
 
-def progress_reporter() -> Callable[[], None]:
-    """A function that restarts the timeout of the call in this worker; callable in any thread."""
-    call: _Call[object] | None = getattr(_current, "call", None)
-    return (lambda: None) if call is None else call.progress
-
-
-def cancel_when_abandoned(cancel: Callable[[], object]) -> None:
-    """Have ``cancel`` called, in any thread, if the call in this worker is abandoned."""
-    call: _Call[object] | None = getattr(_current, "call", None)
-    if call is not None:
-        call.cancel = cancel
-
-
-def is_abandoned() -> bool:
-    """Whether the call in this worker was abandoned, so that nobody waits for its result."""
-    call: _Call[object] | None = getattr(_current, "call", None)
-    return call is not None and call.abandoned
+def current_call() -> Call[Any]:
+    """The call that this thread runs, or is part of; one without a caller in any other thread."""
+    call: Call[Any] | None = getattr(_current, "call", None)
+    return call or Call(_nothing, _never)
 
 
 def part_of_call(work: Callable[[], None]) -> Callable[[], None]:
     """``work`` for another thread, in which it counts as part of the call in this worker."""
-    call: _Call[object] | None = getattr(_current, "call", None)
+    call = current_call()
 
     def run() -> None:
         _current.call = call
@@ -62,12 +49,6 @@ RepeatRule: TypeAlias = Callable[[StoreUnavailable, int], float | None]
 to send it again; None: not again."""
 
 
-def repeat_rule() -> RepeatRule:
-    """The rule for single requests of the call in this worker; callable in any thread."""
-    call: _Call[object] | None = getattr(_current, "call", None)
-    return _never if call is None else call.rule
-
-
 class NoProgress(Exception):
     """The call made no progress for its timeout; it was abandoned."""
 
@@ -80,7 +61,14 @@ class WorkersClosed(Exception):
     """The call was not started, because the workers are closed."""
 
 
-class _Call(Generic[_T]):
+class Call(Generic[_T]):
+    """A call of a worker. Its function may use these, in any thread.
+
+    rule : when to repeat single requests.
+    abandoned : whether nobody waits for the result any more.
+    cancel : called, in any thread, if the call is abandoned; to be replaced.
+    """
+
     def __init__(self, function: Callable[[], _T], rule: RepeatRule) -> None:
         self.function = function
         self.rule = rule
@@ -93,6 +81,7 @@ class _Call(Generic[_T]):
         self.error: BaseException | None = None
 
     def progress(self) -> None:
+        """Restart the timeout."""
         self.progress_at = time.monotonic()
 
     def outcome(self) -> _T:
@@ -126,8 +115,8 @@ class Workers:
     def __init__(self, *, max_abandoned: int) -> None:
         self._max_abandoned = max_abandoned
         self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[_Call[object] | None]] = []
-        self._busy: set[_Call[Any]] = set()
+        self._idle: list[SimpleQueue[Call[object] | None]] = []
+        self._busy: set[Call[Any]] = set()
         self._abandoned = 0
         self._closed = False
 
@@ -139,7 +128,7 @@ class Workers:
         Raises `NoProgress` if the call neither ended nor reported progress for ``timeout_s``
         seconds, `TooManyAbandoned`, or `WorkersClosed`.
         """
-        call = _Call(function, rule)
+        call = Call(function, rule)
         self._begin_call(call)
         while not call.done.wait(_left(call, timeout_s)):
             self._abandon_overdue(call, timeout_s)
@@ -166,7 +155,7 @@ class Workers:
             finally:
                 items.put(None)
 
-        call: _Call[None] = _Call(produce, rule)
+        call: Call[None] = Call(produce, rule)
         call.wake = lambda: items.put(None)
         self._begin_call(call)
         ended = False
@@ -210,7 +199,7 @@ class Workers:
         for queue in idle:
             queue.put(None)
 
-    def _begin_call(self, call: _Call[_T]) -> None:
+    def _begin_call(self, call: Call[_T]) -> None:
         with self._lock:
             if self._closed:
                 raise WorkersClosed
@@ -220,12 +209,12 @@ class Workers:
             self._busy.add(call)
         queue.put(call)  # type: ignore[arg-type]
 
-    def _abandon_overdue(self, call: _Call[_T], timeout_s: float) -> None:
+    def _abandon_overdue(self, call: Call[_T], timeout_s: float) -> None:
         """Raises `NoProgress` if the call has made no progress for ``timeout_s`` seconds."""
         if _left(call, timeout_s) == 0 and self._abandon(call):
             raise NoProgress
 
-    def _abandon(self, call: _Call[_T]) -> bool:
+    def _abandon(self, call: Call[_T]) -> bool:
         """Abandon a call; False if it has ended."""
         with self._lock:
             if call.done.is_set() or call.abandoned:
@@ -235,12 +224,12 @@ class Workers:
         call.cancel()
         return True
 
-    def _start(self) -> SimpleQueue[_Call[object] | None]:
-        queue: SimpleQueue[_Call[object] | None] = SimpleQueue()
+    def _start(self) -> SimpleQueue[Call[object] | None]:
+        queue: SimpleQueue[Call[object] | None] = SimpleQueue()
         threading.Thread(target=self._serve, args=(queue,), daemon=True, name="store").start()
         return queue
 
-    def _serve(self, queue: SimpleQueue[_Call[object] | None]) -> None:
+    def _serve(self, queue: SimpleQueue[Call[object] | None]) -> None:
         while True:
             try:
                 call = queue.get(timeout=IDLE_S)
@@ -278,6 +267,6 @@ class Workers:
                 return
 
 
-def _left(call: _Call[_T], timeout_s: float) -> float:
+def _left(call: Call[_T], timeout_s: float) -> float:
     """Seconds until a call without further progress is abandoned."""
     return max(0.0, call.progress_at + timeout_s - time.monotonic())

@@ -176,7 +176,7 @@ class Retrier:
 
     It retries after `StoreUnavailable`, and calls that make no progress. It passes on every other
     error at once. A function that sends several requests repeats each by itself, by the same rules
-    (`zarrfs.store.workers.repeat_rule`).
+    (`zarrfs.store.workers.Call.rule`).
 
     troubles : records the failures that are retried.
     """

@@ -27,7 +27,7 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     ServiceError,
 )
-from zarrfs.store.workers import progress_reporter
+from zarrfs.store.workers import current_call
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -170,7 +170,7 @@ class CloudWriter:
         send = partial(self._service.put, path, views, condition, new=expected is None)
         most_s = self._timeout_s + size / _SLOWEST_UPLOAD
         try:
-            etag, version = self._on_loop.run(send, most_s, progress=progress_reporter())
+            etag, version = self._on_loop.run(send, most_s, progress=current_call().progress)
         except ServiceError as error:
             if expected is not ANY and error.code in _NOT_AS_EXPECTED:
                 raise NotAsExpected from error

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from zarrfs.store.remote.ranges.ranged_reader import Part, Reply
-from zarrfs.store.workers import is_abandoned
+from zarrfs.store.workers import current_call
 
 _T = TypeVar("_T")
 
@@ -62,7 +62,7 @@ class OnLoop:
             except TimeoutError:
                 if running.done():
                     return running.result()
-                if is_abandoned():
+                if current_call().abandoned:
                     running.cancel()
                     raise
                 if progress is not None:

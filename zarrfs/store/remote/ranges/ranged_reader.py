@@ -23,7 +23,7 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.store.workers import cancel_when_abandoned, progress_reporter
+from zarrfs.store.workers import current_call
 
 _T = TypeVar("_T")
 
@@ -196,7 +196,7 @@ class RangedReader:
         self, path: str, wanted: ByteRange, cap: int, into: Into | None
     ) -> tuple[Piece, ObjectInfo]:
         """The part ``wanted``, or instead the whole object of at most ``cap`` bytes."""
-        cancel_when_abandoned(self._service.abandoned)
+        current_call().cancel = self._service.abandoned
         try:
             reply = self._service.get(path, wanted)
         except RangeNotSatisfiable:
@@ -254,7 +254,7 @@ class RangedReader:
 
         Raises `TimeoutError` for one that arrives in drops.
         """
-        progress = progress_reporter()
+        call = current_call()
         give_up = time.monotonic() + self._config.timeout_s
         slowest = self._config.slowest
         count = 0
@@ -263,7 +263,7 @@ class RangedReader:
             if count > most:
                 raise too_much
             yield part
-            progress()
+            call.progress()
             if time.monotonic() > give_up + count / slowest:
                 raise TimeoutError
 

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from zarrfs.errors import StoreUnavailable
 from zarrfs.store import workers
 from zarrfs.store.remote.foreign_errors import converted
-from zarrfs.store.workers import is_abandoned, part_of_call, progress_reporter, repeat_rule
+from zarrfs.store.workers import current_call, part_of_call
 
 _T = TypeVar("_T")
 
@@ -116,8 +116,7 @@ class SideBySide(Generic[_T]):
         self._paths = paths
         self._send = send
         self._redact = redact
-        self._progress = progress_reporter()
-        self._rule = repeat_rule()
+        self._call = current_call()
         self._lock = threading.Lock()
         self._begun = 0
         self._repeats: list[tuple[float, int, int]] = []
@@ -177,7 +176,7 @@ class SideBySide(Generic[_T]):
             try:
                 return self._ended.get(timeout=_STEP_S)
             except Empty:
-                if is_abandoned() and not self._stopped:
+                if self._call.abandoned and not self._stopped:
                     raise TimeoutError("the operation was abandoned") from None
 
     def _stop(self) -> int:
@@ -192,7 +191,7 @@ class SideBySide(Generic[_T]):
 
     def _take(self) -> tuple[int, int] | None:
         """A request to be sent now, and how often it was sent; None if there is none left."""
-        while not is_abandoned():
+        while not self._call.abandoned:
             with self._lock:
                 if self._stopped:
                     break
@@ -206,7 +205,7 @@ class SideBySide(Generic[_T]):
                 if wait is None:
                     break
             time.sleep(min(wait, _STEP_S))
-            self._progress()
+            self._call.progress()
         return None
 
     def _try(self, number: int, made: int) -> None:
@@ -222,10 +221,10 @@ class SideBySide(Generic[_T]):
             result = error
         except BaseException as error:  # noqa: BLE001 - a panic of a package written in Rust
             result = RuntimeError(str(error))
-        self._progress()
+        self._call.progress()
         self._ended.put((number, result))
 
     def _pause(self, path: str, error: Exception, made: int) -> float | None:
         """Seconds until the request is sent again; None: it is not."""
         failure = converted(self._redact(path), path, error, redact=self._redact)
-        return self._rule(failure, made) if isinstance(failure, StoreUnavailable) else None
+        return self._call.rule(failure, made) if isinstance(failure, StoreUnavailable) else None

@@ -33,7 +33,7 @@ from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
-from zarrfs.store.workers import progress_reporter
+from zarrfs.store.workers import current_call
 
 _SMALLEST_PART = 5 << 20
 _MOST_PARTS = 10_000
@@ -160,7 +160,7 @@ class S3Writer:
                 self._slow = True
                 raise
             if reply is not None:
-                progress_reporter()()
+                current_call().progress()
                 return reply
         return self._send("put_object", path, parts, **conditions)
 
@@ -215,7 +215,7 @@ class S3Writer:
             raise
 
     def _send(self, method: str, path: str, parts: Sequence[memoryview], **arguments: Any) -> Any:
-        body = UploadBody(parts, progress_reporter())
+        body = UploadBody(parts, current_call().progress)
         request = partial(self._service.call, method, path, Body=body, **arguments)
         return self._on_loop.run(partial(body.sent, request, self._config.timeout_s), _UPLOAD_S)
 
