@@ -10,14 +10,11 @@ A missing object is ``None``; every other failure is a `zarrfs.errors.StoreError
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zarrfs.errors import StoreError, StoreTimeout
-
-_T = TypeVar("_T")
-_Item = TypeVar("_Item")
 
 Generation = tuple[object, ...]
 """Identifies one state of an object: equal generations mean equal bytes.
@@ -144,7 +141,11 @@ class Store(Protocol):
         fetches as many at once as make it faster. So all of them may be in memory together: ask
         only for as many as there is room for.
         """
-        return one_by_one(keys, lambda key: self.get(key, limit=limit))
+        for key in keys:
+            try:
+                yield self.get(key, limit=limit)
+            except StoreError as error:
+                yield error
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         """Several parts of one object, all of the same generation, in the order of ``ranges``.
@@ -254,15 +255,6 @@ class Store(Protocol):
     def close(self) -> None:
         """Release connections and threads. Idempotent."""
         ...
-
-
-def one_by_one(items: Sequence[_Item], ask: Callable[[_Item], _T]) -> Iterator[_T | StoreError]:
-    """For each item, in order, what ``ask`` returns or the error that it raises."""
-    for item in items:
-        try:
-            yield ask(item)
-        except StoreError as error:
-            yield error
 
 
 def _put_all(store: Store, puts: Sequence[Put]) -> list[ObjectInfo | StoreError]:

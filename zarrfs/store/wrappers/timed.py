@@ -137,30 +137,20 @@ class TimedStore(StoreWrapper):
         return blob
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        for blob in self._timed(keys, self._inner.get_many(keys, limit=limit)):
+        """See `Store.get_many`; counts one request for each key."""
+        times = self._times
+        found = self._inner.get_many(keys, limit=limit)
+        for key in keys:
+            blob = times.measure(key, lambda: next(found))
             if isinstance(blob, Blob):
-                self._times.read_bytes += len(blob.data)
+                times.read_bytes += len(blob.data)
+            elif isinstance(blob, StoreError):
+                times.failures += 1
             yield blob
 
     def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
         """See `Store.may_exist`. One request, however many directories it lists."""
         return self._times.measure(keys[0], lambda: self._inner.may_exist(keys)) if keys else keys
-
-    def _timed(self, keys: Sequence[str], found: Iterator[T]) -> Iterator[T]:
-        """The same items, each counted as one request for its key."""
-        times = self._times
-        for key in keys:
-            begun = time.monotonic()
-            try:
-                item = next(found)
-            except BaseException:
-                times.failures += 1
-                raise
-            finally:
-                times.took(key, time.monotonic() - begun)
-            if isinstance(item, StoreError):
-                times.failures += 1
-            yield item
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         blobs = self._times.measure(key, lambda: self._inner.get_ranges(key, ranges))
