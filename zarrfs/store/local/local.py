@@ -205,7 +205,7 @@ class LocalStore(LocalWriter):
 
     def free_space(self) -> tuple[int, int] | None:
         try:
-            status = self._root.space()
+            status = os.statvfs(self._root.fd)
         except OSError:
             return None
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize

@@ -166,14 +166,6 @@ class LocalRoot:
             os.close(fd)
         return None if (status.st_dev, status.st_ino) in above else stat.S_ISDIR(status.st_mode)
 
-    def space(self) -> os.statvfs_result:
-        """Raises `OSError`."""
-        return os.statvfs(self.fd)
-
-    def allows_writing(self) -> bool:
-        """Whether the mode of this directory allows files to be made in it."""
-        return os.access(b".", os.W_OK | os.X_OK, dir_fd=self.fd, effective_ids=True)
-
     def failure(self, key: str, error: OSError) -> StoreError:
         """The error to raise instead of ``error``."""
         return StoreError(key, "the store is closed") if self.fd < 0 else store_error(key, error)

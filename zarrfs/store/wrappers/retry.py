@@ -123,7 +123,7 @@ class _Attempts:
         retry cannot help.
         """
         failure = _failure(key, error, self._config)
-        if not _is_unavailable(failure) and not isinstance(error, NoProgress):
+        if not isinstance(failure, StoreUnavailable) and not isinstance(error, NoProgress):
             raise failure from (None if failure is error else error)
         wait = self.pause(failure, self._made)
         self._made += 1
@@ -162,10 +162,6 @@ def _failure(key: str, error: Exception, config: RetryConfig) -> StoreError:
     if isinstance(error, TooManyAbandoned):
         return StoreTimeout(key, f"{config.max_abandoned} earlier requests still hang")
     return StoreError(key, "the store is closed")
-
-
-def _is_unavailable(error: StoreError) -> bool:
-    return isinstance(error, StoreUnavailable)
 
 
 _GIVEN_UP = (NoProgress, TooManyAbandoned, WorkersClosed)
@@ -244,7 +240,9 @@ class Retrier:
                 break
             first = again[left[0]]
             try:
-                attempts.failed(keys[left[0]], first if _is_unavailable(first) else error)
+                attempts.failed(
+                    keys[left[0]], first if isinstance(first, StoreUnavailable) else error
+                )
             except StoreError as last:
                 found.update((number, type(last)(keys[number], last.reason)) for number in left)
                 break

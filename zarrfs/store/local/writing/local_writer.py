@@ -70,12 +70,12 @@ class LocalWriter(Store):
     @property
     def read_only(self) -> str | None:
         try:
-            flags = self._root.space().f_flag
+            flags = os.statvfs(self._root.fd).f_flag
         except OSError as error:
             return self._root.failure("", error).reason
         if flags & os.ST_RDONLY:
             return "its file system is mounted read-only"
-        if not self._root.allows_writing():
+        if not os.access(b".", os.W_OK | os.X_OK, dir_fd=self._root.fd, effective_ids=True):
             return "no permission to make files in its directory"
         return None
 
