@@ -154,7 +154,7 @@ class FsspecStore(Store):
         if names is None:
             return
         count = length = 0
-        while (name := self._ask(prefix, path, lambda: next(names, None))) is not None:
+        for name in self._each(prefix, path, names):
             count, length = count + 1, length + len(name)
             try:
                 bounds.check_names(count, length)
@@ -169,11 +169,9 @@ class FsspecStore(Store):
         found = None
         if isinstance(reader, RangedReader):
             found = self._ask(prefix, path, lambda: reader.list_all(path))
-        return None if found is None else self._entries(prefix, path, found)
+        return None if found is None else self._each(prefix, path, found)
 
-    def _entries(
-        self, prefix: str, path: str, found: Iterator[tuple[str, ObjectInfo]]
-    ) -> Iterator[tuple[str, ObjectInfo]]:
+    def _each(self, prefix: str, path: str, found: Iterator[_T]) -> Iterator[_T]:
         while (entry := self._ask(prefix, path, lambda: next(found, None))) is not None:
             yield entry
 

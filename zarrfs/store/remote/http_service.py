@@ -139,7 +139,7 @@ class HttpService:
             with contextlib.suppress(TimeoutError):
                 closing.result(_CLOSE_S)
 
-    def list_pages(self, path: str) -> Iterator[list[str]]:
+    def list_dir(self, path: str) -> Iterator[str]:
         raise ListingUnsupported
 
     @asynccontextmanager

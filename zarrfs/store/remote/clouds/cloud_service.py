@@ -98,13 +98,15 @@ class CloudService:
     def abandoned(self) -> None:
         self._objects.slow_down()
 
-    def list_pages(self, path: str) -> Iterator[list[str]]:
-        """One page: ``obstore`` returns a level of a listing only once it is complete."""
+    def list_dir(self, path: str) -> Iterator[str]:
+        """All names at once: ``obstore`` returns a level of a listing once it is complete."""
         prefix = path.partition("/")[2].rstrip("/")
         found = self._objects.list_level(prefix)
         names = [f"{name.rstrip('/')}/" for name in found["common_prefixes"]]
         names += [str(entry["path"]) for entry in found["objects"]]
-        yield [name[len(prefix) :].lstrip("/") for name in names if name.rstrip("/") != prefix]
+        for name in names:
+            if name.rstrip("/") != prefix:
+                yield name[len(prefix) :].lstrip("/")
 
     async def put(
         self, path: str, parts: Sequence[Data], expected: Mapping[str, str] | None, *, new: bool

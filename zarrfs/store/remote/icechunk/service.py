@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -24,7 +24,6 @@ _T = TypeVar("_T")
 _METADATA = "zarr.json"
 # Keys that are neither metadata nor those of chunks.
 _NO_KEY = "invalid zarr key format"
-_PAGE = 1000
 # Has icechunk return plain bytes instead of a buffer of zarr-python.
 _BYTES = SimpleNamespace(buffer=SimpleNamespace(from_bytes=lambda data: data))
 
@@ -59,8 +58,8 @@ class SnapshotService:
         if span.stop > span.start:
             yield self._on_loop.run(partial(self._part, path, span))
 
-    def list_pages(self, path: str) -> Iterator[list[str]]:
-        return self._on_loop.pages(self._list_pages(path))
+    def list_dir(self, path: str) -> Iterator[str]:
+        yield from self._on_loop.run(partial(self._list_dir, path))
 
     def abandoned(self) -> None:
         pass
@@ -85,7 +84,7 @@ class SnapshotService:
             raise BadReply("the snapshot has it, but the repository does not")
         return data
 
-    async def _list_pages(self, path: str) -> AsyncIterator[list[str]]:
+    async def _list_dir(self, path: str) -> list[str]:
         names: list[str] = []
         await self._admit(path)
         try:
@@ -101,8 +100,7 @@ class SnapshotService:
             # In a tree of chunks all names of a level are objects, or all are directories.
             whole = bool(names) and await self._holds(f"{path}/{names[0]}")
             objects = set(names) if whole else set()
-        for at in range(0, len(names), _PAGE):
-            yield [name if name in objects else f"{name}/" for name in names[at : at + _PAGE]]
+        return [name if name in objects else f"{name}/" for name in names]
 
     def close(self) -> None:
         pass

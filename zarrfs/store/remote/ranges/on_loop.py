@@ -68,11 +68,6 @@ class OnLoop:
                 if progress is not None:
                     progress()
 
-    def pages(self, pages: AsyncIterator[_T]) -> Iterator[_T]:
-        """The items of an asynchronous iterator; each has the time limit."""
-        while (page := self.run(partial(_next, pages))) is not None:
-            yield page
-
     def reply(self, request: AbstractAsyncContextManager[Reply]) -> Reply:
         """The reply of an asynchronous client, with a body for this thread."""
         found = self.run(request.__aenter__)
@@ -114,7 +109,3 @@ class _Body:
     def close(self) -> None:
         with suppress(TimeoutError):
             self._on_loop.run(partial(self._request.__aexit__, None, None, None), _CLOSE_S)
-
-
-async def _next(pages: AsyncIterator[_T]) -> _T | None:
-    return await anext(pages, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from zarrfs.store.remote.requests import (
     TooLarge,
 )
 from zarrfs.store.workers import current_call
-
-_T = TypeVar("_T")
-
 
 Part: TypeAlias = Any
 """Bytes as they arrive: a buffer with a length."""
@@ -66,7 +63,7 @@ class Service(Protocol):
         """Raises `RangeNotSatisfiable`."""
         ...
 
-    def list_pages(self, path: str) -> Iterator[list[str]]: ...
+    def list_dir(self, path: str) -> Iterator[str]: ...
 
     def abandoned(self) -> None:
         """A request took so long that its operation was abandoned."""
@@ -124,12 +121,12 @@ class RangedReader:
         return cut([piece for piece, _ in found], ranges, info)
 
     def list_dir(self, path: str) -> Iterator[str]:
-        return _entries(self._service.list_pages(path))
+        return self._service.list_dir(path)
 
     def list_all(self, path: str) -> Iterator[tuple[str, ObjectInfo]] | None:
         """See `Store.list_all`."""
         list_below = getattr(self._service, "list_below", None)
-        return None if list_below is None else _entries(list_below(path))
+        return None if list_below is None else list_below(path)
 
     def close(self) -> None:
         self._service.close()
@@ -266,8 +263,3 @@ class RangedReader:
             call.progress()
             if time.monotonic() > give_up + count / slowest:
                 raise TimeoutError
-
-
-def _entries(pages: Iterator[list[_T]]) -> Iterator[_T]:
-    for page in pages:
-        yield from page

@@ -155,22 +155,21 @@ class S3Service:
         self._filesystem = None
         self._objects.clear()
 
-    def list_pages(self, path: str) -> Iterator[list[str]]:
+    def list_dir(self, path: str) -> Iterator[str]:
         prefix, pages = self._pages(path, Delimiter="/")
         for page in pages:
             names = [common["Prefix"] for common in page.get("CommonPrefixes", ())]
             names += [entry["Key"] for entry in page.get("Contents", ())]
             # An object with the name of the prefix itself marks a directory.
-            yield [name.removeprefix(prefix) for name in names if name != prefix]
+            yield from [name.removeprefix(prefix) for name in names if name != prefix]
 
-    def list_below(self, path: str) -> Iterator[list[tuple[str, ObjectInfo]]]:
+    def list_below(self, path: str) -> Iterator[tuple[str, ObjectInfo]]:
         prefix, pages = self._pages(path)
         for page in pages:
-            yield [
-                (entry["Key"].removeprefix(prefix), _describe(entry, int(entry["Size"])))
-                for entry in page.get("Contents", ())
-                if not entry["Key"].endswith("/")
-            ]
+            for entry in page.get("Contents", ()):
+                if not entry["Key"].endswith("/"):
+                    key = entry["Key"].removeprefix(prefix)
+                    yield key, _describe(entry, int(entry["Size"]))
 
     def _pages(self, path: str, **options: str) -> tuple[str, Iterator[Any]]:
         """The prefix of all keys below a path, and the pages of their listing."""
