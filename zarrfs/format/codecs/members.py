@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from lzma import LZMAError
 from typing import Protocol
 
 import numpy as np
 
 from zarrfs.bounds import most_members
-from zarrfs.errors import DecodeError
-from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.errors import DecodeError, reason_of
+from zarrfs.format.codec import BoundCompressor, Buffer, SizeBound
 
 # Bytes that a member gets first, and at most. A decompressor copies the input that it did not need,
 # so a short member must not get all following bytes.
@@ -32,6 +35,43 @@ class Decompressor(Protocol):
     def decompress(self, data: Buffer, max_length: int) -> bytes: ...
 
 
+@dataclass(frozen=True, slots=True)
+class BoundStream(BoundCompressor):
+    """
+    decompressor : makes one for a member.
+    padded : see `decode_members`.
+    has_checksum : whether each member has one.
+    fills : decodes data of one member that fill the memory, in one step; False if it cannot.
+    """
+
+    decoded: SizeBound
+    decompressor: Callable[[], Decompressor]
+    compress: Callable[[Buffer], Buffer]
+    padded: bool
+    has_checksum: bool
+    fills: Callable[[Buffer, memoryview], bool] | None = None
+
+    @property
+    def verifies(self) -> bool:
+        return self.has_checksum
+
+    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
+        if not self.decoded.exact:
+            out = None
+        elif out is None:
+            # Uncleared memory is safe here, because none of its old bytes become visible.
+            out = np.empty(self.decoded.maximum, np.uint8).data
+        if out is not None and self.fills is not None and self.fills(data, out):
+            return out
+        try:
+            return decode_members(data, self.decoded, self.decompressor, self.padded, out)
+        except (OSError, EOFError, ValueError, MemoryError, LZMAError, zlib.error) as error:
+            raise DecodeError(reason_of(error)) from error
+
+    def encode(self, data: Buffer) -> Buffer:
+        return self.compress(data)
+
+
 def decode_members(
     data: Buffer,
     decoded: SizeBound,
@@ -42,7 +82,7 @@ def decode_members(
     """Decode all members of ``data``, in time proportional to its length and to the output.
 
     padded : whether zeros may follow a member, in any number.
-    out : memory that is used if the size is exact; None: the result has memory of its own.
+    out : memory of the result, if its size is exact.
 
     Raises DecodeError for a member that is cut short, for more bytes than ``decoded`` allows
     or for another exact size, and for more members than `most_members`.
@@ -67,10 +107,7 @@ class _Output:
         self._decoded = decoded
         self._size = 0
         self._parts: list[bytes] = []
-        self._memory: memoryview | None = None
-        if decoded.exact:
-            # Uncleared memory is safe here, because none of its old bytes become visible.
-            self._memory = np.empty(decoded.maximum, np.uint8).data if out is None else out
+        self._memory = out
 
     @property
     def room(self) -> int:

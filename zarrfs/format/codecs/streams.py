@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import bz2
 import lzma
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from zarrfs.errors import DecodeError, reason_of
-from zarrfs.format.codec import BoundCompressor, Buffer, SizeBound
-from zarrfs.format.codecs.members import Decompressor, decode_members
+from zarrfs.errors import reason_of
+from zarrfs.format.codec import Buffer, SizeBound
+from zarrfs.format.codecs.members import BoundStream, Decompressor
 
 # Memory of a decoder in addition to its output: preset 9 needs 65 MiB for its dictionary.
 _LZMA_MEMORY = 96 << 20
@@ -81,25 +81,3 @@ def lzma_codec(
     except (lzma.LZMAError, TypeError, OverflowError) as error:
         raise ValueError(f"lzma: {reason_of(error)}") from error
     return codec
-
-
-@dataclass(frozen=True, slots=True)
-class BoundStream(BoundCompressor):
-    decoded: SizeBound
-    decompressor: Callable[[], Decompressor]
-    compress: Callable[[Buffer], bytes]
-    padded: bool
-    has_checksum: bool
-
-    @property
-    def verifies(self) -> bool:
-        return self.has_checksum
-
-    def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
-        try:
-            return decode_members(data, self.decoded, self.decompressor, self.padded, out)
-        except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
-            raise DecodeError(reason_of(error)) from error
-
-    def encode(self, data: Buffer) -> Buffer:
-        return self.compress(data)
