@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,10 @@ class SizeBound(NamedTuple):
 
 
 class BoundArrayArray(Protocol):
-    """An array -> array codec bound to the chunk it decodes to."""
+    """An array -> array codec bound to the chunk it decodes to.
+
+    One that only permutes axes has ``inverse``: for each decoded axis, the encoded axis that it is.
+    """
 
     @property
     def encoded(self) -> ChunkSpec:
@@ -110,7 +113,12 @@ class BoundArrayArray(Protocol):
 
 
 class BoundArrayBytes(Protocol):
-    """An array -> bytes codec bound to the chunk it decodes to."""
+    """An array -> bytes codec bound to the chunk it decodes to.
+
+    One that stores elements one after another, in C order, has ``stored_type``, which differs from
+    the type in memory only in byte order. It is None if not all bytes are valid elements, or if an
+    element has several stored forms.
+    """
 
     @property
     def encoded(self) -> SizeBound: ...
@@ -125,31 +133,6 @@ class BoundArrayBytes(Protocol):
         ...
 
     def encode(self, chunk: Chunk) -> Buffer: ...
-
-
-@runtime_checkable
-class Permutes(BoundArrayArray, Protocol):
-    """An array -> array codec that only permutes axes."""
-
-    @property
-    def inverse(self) -> tuple[int, ...]:
-        """For each decoded axis, the encoded axis that it is."""
-        ...
-
-
-@runtime_checkable
-class StoresElements(BoundArrayBytes, Protocol):
-    """An array -> bytes codec that stores elements one after another, in C order."""
-
-    @property
-    def stored(self) -> np.dtype[Any]:
-        """The type of stored elements, which differs from their own type only in byte order."""
-        ...
-
-    @property
-    def takes_any(self) -> bool:
-        """Whether any bytes are valid elements, and each element has only one form."""
-        ...
 
 
 class EncodedPart(NamedTuple):

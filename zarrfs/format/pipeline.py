@@ -23,9 +23,7 @@ from zarrfs.format.codec import (
     BytesBytesCodec,
     Chunk,
     ChunkSpec,
-    Permutes,
     SizeBound,
-    StoresElements,
 )
 
 
@@ -92,13 +90,13 @@ def _as_stored(
 
     spec : of the encoded chunk.
     """
-    if not isinstance(array_bytes, StoresElements) or not array_bytes.takes_any:
+    if (stored := getattr(array_bytes, "stored_type", None)) is None:
         return None
     axes = tuple(range(len(spec.shape)))
     for codec in reversed(array_array):
-        if not isinstance(codec, Permutes):
+        if (inverse := getattr(codec, "inverse", None)) is None:
             return None
-        axes = tuple([axes[axis] for axis in codec.inverse])
+        axes = tuple([axes[axis] for axis in inverse])
     size = array_bytes.encoded.maximum
     verbatim = all(codec.appends for codec in bytes_bytes)
     if not size:
@@ -106,7 +104,7 @@ def _as_stored(
     # One codec decodes to memory that it gets.
     several = len(_changing(bytes_bytes)) > 1
     beside = _beside(bytes_bytes, array_bytes.encoded) if several else size * (not verbatim)
-    return StoredElements(spec.shape, array_bytes.stored, axes, size, verbatim, beside)
+    return StoredElements(spec.shape, stored, axes, size, verbatim, beside)
 
 
 def _changing(codecs: Sequence[BoundBytesBytes]) -> Sequence[BoundBytesBytes]:

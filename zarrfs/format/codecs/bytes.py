@@ -43,8 +43,11 @@ class BoundBytes:
         return cls(spec, stored, SizeBound(spec.nbytes, exact=True), in_memory)
 
     @property
-    def takes_any(self) -> bool:
-        return self.spec.data_type.check is None and self.spec.data_type.canonical is None
+    def stored_type(self) -> np.dtype[Any] | None:
+        """See `BoundArrayBytes`."""
+        data_type = self.spec.data_type
+        is_plain = data_type.check is None and data_type.canonical is None
+        return self.stored if is_plain else None
 
     def decode(self, data: Buffer) -> Chunk:
         # Not by a call, since most chunks come here.
