@@ -7,7 +7,6 @@ from __future__ import annotations
 
 # numcodecs would import it at its first decode, in each worker process, during a scan.
 import multiprocessing.synchronize  # noqa: F401
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,14 +16,18 @@ from numcodecs import blosc
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import BoundBytesBytes, Buffer, EncodedPart, SizeBound
 from zarrfs.format.codecs import blosc_streams, own_process
-from zarrfs.format.codecs.blosc_header import COMPRESSOR, MEMCPYED, check_splits, find_blocks
+from zarrfs.format.codecs.blosc_header import (
+    COMPRESSOR,
+    HEADER,
+    MEMCPYED,
+    check_splits,
+    find_blocks,
+)
 
 if own_process.owned:
     own_process.without_threads(blosc)
 
-# Bytes of an element, of all decoded ones, of a block and of all encoded ones.
-_SIZES = struct.Struct("<3xB3I")
-_HEADER = _SIZES.size
+_HEADER = HEADER.size
 _VERSION = 2
 # With the offsets of a thousand blocks.
 _HEAD = 4096
@@ -86,7 +89,7 @@ class BoundBlosc(BoundBytesBytes):
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         if len(data) < _HEADER:
             raise DecodeError(f"{len(data)} bytes are too few for a Blosc header")
-        typesize, nbytes, blocksize, cbytes = _SIZES.unpack_from(data)
+        *_, typesize, nbytes, blocksize, cbytes = HEADER.unpack_from(data)
         # c-blosc trusts the sizes in the header:
         # https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst
         if cbytes != len(data):
@@ -117,7 +120,7 @@ class BoundBlosc(BoundBytesBytes):
 
     def part(self, head: Buffer, size: int, start: int, stop: int) -> EncodedPart | None:
         blocks = find_blocks(head, size, start, stop)
-        if blocks is None or _SIZES.unpack_from(head)[1] != self.decoded.maximum:
+        if blocks is None or HEADER.unpack_from(head)[4] != self.decoded.maximum:
             return None
         nbytes = blocks.header.nbytes
         alone = BoundBlosc(self.codec, SizeBound(nbytes, exact=True))
