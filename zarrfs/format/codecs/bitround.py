@@ -11,22 +11,19 @@ from typing import Any
 import numpy as np
 
 from zarrfs.format.codec import Chunk, ChunkSpec
-from zarrfs.format.codecs.elementwise import float_parts, same_axes
+from zarrfs.format.codecs.elementwise import KeepsPlaces, float_parts
 
 _MANTISSAS = {"float16": 10, "float32": 23, "float64": 52, "bfloat16": 7}
 
 
 @dataclass(frozen=True, slots=True)
-class BitroundCodec:
+class BitroundCodec(KeepsPlaces):
     """``keepbits`` of the mantissa, or of an integer from its highest set bit.
 
     If ``keepbits`` is at least the number of these bits, every number stays unchanged.
     """
 
     keepbits: int
-
-    def axis_order(self, rank: int) -> tuple[int, ...]:
-        return same_axes(rank)
 
     def bind(self, spec: ChunkSpec) -> BoundBitround:
         dtype = spec.dtype

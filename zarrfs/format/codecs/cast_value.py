@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from zarrfs import bounds
 from zarrfs.format.codec import Chunk, ChunkSpec
-from zarrfs.format.codecs.elementwise import BoundElementwise, bind_elementwise, same_axes
+from zarrfs.format.codecs.elementwise import BoundElementwise, KeepsPlaces, bind_elementwise
 from zarrfs.format.data_type import DataType
 from zarrfs.format.registry import parse_data_type
 
@@ -25,7 +25,7 @@ Pairs = tuple[tuple[Any, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CastValueCodec:
+class CastValueCodec(KeepsPlaces):
     """``encode`` and ``decode`` are the two scalar maps, in the JSON forms of fill values."""
 
     data_type: DataType
@@ -33,9 +33,6 @@ class CastValueCodec:
     out_of_range: str | None
     encode: Pairs
     decode: Pairs
-
-    def axis_order(self, rank: int) -> tuple[int, ...]:
-        return same_axes(rank)
 
     def bind(self, spec: ChunkSpec) -> BoundElementwise:
         if not is_number(spec.data_type):

@@ -12,6 +12,16 @@ from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Chunk, ChunkSpec
 from zarrfs.format.data_type import DataType
 
+
+class KeepsPlaces:
+    """Base of codecs that keep every element in its place."""
+
+    __slots__ = ()
+
+    def axis_order(self, rank: int) -> tuple[int, ...]:
+        return tuple(range(rank))
+
+
 ElementFunction = Callable[[Chunk], Chunk]
 """Maps elements to as many elements of another array; raises ValueError if it cannot."""
 
@@ -49,11 +59,6 @@ def bind_elementwise(
     return BoundElementwise(
         ChunkSpec(spec.shape, encoded_type, encoded.tobytes()), to_encoded, to_decoded
     )
-
-
-def same_axes(rank: int) -> tuple[int, ...]:
-    """The axis order of a codec that keeps every element in its place."""
-    return tuple(range(rank))
 
 
 def float_parts(dtype: np.dtype[Any]) -> np.dtype[Any] | None:

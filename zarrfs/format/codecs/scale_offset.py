@@ -11,19 +11,16 @@ from typing import Any
 import numpy as np
 
 from zarrfs.format.codec import Chunk, ChunkSpec
-from zarrfs.format.codecs.elementwise import BoundElementwise, bind_elementwise, same_axes
+from zarrfs.format.codecs.elementwise import BoundElementwise, KeepsPlaces, bind_elementwise
 from zarrfs.format.data_type import DataType
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleOffsetCodec:
+class ScaleOffsetCodec(KeepsPlaces):
     """Both in the JSON form of the type's fill value; without them, values stay unchanged."""
 
     offset: Any = 0
     scale: Any = 1
-
-    def axis_order(self, rank: int) -> tuple[int, ...]:
-        return same_axes(rank)
 
     def bind(self, spec: ChunkSpec) -> BoundElementwise:
         data_type = spec.data_type
