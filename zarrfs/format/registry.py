@@ -21,7 +21,7 @@ CodecKind = Literal["array -> array", "array -> bytes", "bytes -> bytes"]
 _TYPES = "zarrfs.format.extension_types"
 _CODECS = "zarrfs.format.codecs"
 _FILTER = f"{_CODECS}.numcodecs_filters:numcodecs_filter"
-_CHECKSUM = f"{_CODECS}.checksums:checksum"
+_CHECKSUM = f"{_CODECS}.buffer_filter:checksum"
 
 _SMALL_FLOATS = (
     "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
@@ -36,11 +36,11 @@ DATA_TYPES: dict[str, str] = {
         (f"complex_{part}" for part in ("float16", "float32", "float64", *_SMALL_FLOATS)),
         f"{_TYPES}.small_numbers:complex_",
     ),
-    "numpy.datetime64": f"{_TYPES}.time:time",
-    "numpy.timedelta64": f"{_TYPES}.time:time",
-    "fixed_length_utf32": f"{_TYPES}.fixed_bytes:fixed_bytes",
-    "null_terminated_bytes": f"{_TYPES}.fixed_bytes:fixed_bytes",
-    "raw_bytes": f"{_TYPES}.fixed_bytes:fixed_bytes",
+    **dict.fromkeys(("numpy.datetime64", "numpy.timedelta64"), f"{_TYPES}.fixed_size:time"),
+    **dict.fromkeys(
+        ("fixed_length_utf32", "null_terminated_bytes", "raw_bytes"),
+        f"{_TYPES}.fixed_size:fixed_bytes",
+    ),
     "struct": f"{_TYPES}.struct:struct",
     "structured": f"{_TYPES}.struct:struct",
     "string": f"{_TYPES}.variable:variable",
@@ -120,20 +120,21 @@ def find_codec(name: str) -> tuple[CodecKind, Callable[..., Any]] | None:
 
     Raises UnservedError for a codec that zarrfs knows and refuses.
     """
-    if (reason := REFUSED_CODECS.get(name)) is not None:
-        raise UnservedError(f"codec {name!r} {reason}")
-    if (entry := CODECS.get(name)) is None:
-        found: tuple[CodecKind, Callable[..., Any]] | None = _entry_points().find_codec(name)
-        return found
-    kind, path = entry
-    return kind, _load(path)
+    found: tuple[CodecKind, Callable[..., Any]] | None = _find(name, CODECS)
+    return _entry_points().find_codec(name) if found is None else found
 
 
 def find_numcodecs_codec(codec_id: str) -> tuple[CodecKind, Callable[..., Any]] | None:
     """Kind and class of the codec that numcodecs calls ``codec_id``; None if there is none."""
-    if (reason := REFUSED_CODECS.get(codec_id)) is not None:
-        raise UnservedError(f"codec {codec_id!r} {reason}")
-    if (entry := NUMCODECS.get(codec_id)) is None:
+    return _find(codec_id, NUMCODECS)
+
+
+def _find(
+    name: str, codecs: Mapping[str, tuple[CodecKind, str]]
+) -> tuple[CodecKind, Callable[..., Any]] | None:
+    if (reason := REFUSED_CODECS.get(name)) is not None:
+        raise UnservedError(f"codec {name!r} {reason}")
+    if (entry := codecs.get(name)) is None:
         return None
     kind, path = entry
     return kind, _load(path)

@@ -22,8 +22,6 @@ from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import Buffer
-from zarrfs.format.codecs.checksums import BoundChecksum
-from zarrfs.format.codecs.crc32c import BoundCrc32c
 from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.format.shard_index import MISSING, IndexCodec
 
@@ -99,7 +97,7 @@ def _would_notice(inner: ChunkCodec) -> bool:
 
 
 def _checksums(codec: ChunkCodec) -> int:
-    return sum(isinstance(each, BoundCrc32c | BoundChecksum) for each in codec.bytes_bytes)
+    return sum(each.verifies for each in codec.bytes_bytes)
 
 
 def _candidates(data: memoryview, index: IndexCodec) -> Iterator[tuple[NDArray[np.uint64], int]]:

@@ -1,7 +1,8 @@
-"""numcodecs filters on bytes: ``numcodecs.shuffle``, and those of v2.
+"""numcodecs filters on bytes: ``numcodecs.shuffle``, checksums of four bytes, and filters of v2.
 
 https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html
 https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html
+https://numcodecs.readthedocs.io/en/stable/checksum32.html
 
 A filter of v2 interprets its input buffer as its own dtype, whatever codec wrote the buffer.
 """
@@ -16,7 +17,10 @@ import numpy as np
 
 from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
-from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, encoded_types
+from zarrfs.format.codecs.numcodecs_config import FAILURES, configured, encoded_types, own_members
+
+_CHECKSUM = 4  # bytes
+_CHECKSUMS = ("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class BufferFilter:
 
     def bind(self, decoded: SizeBound) -> BoundBufferFilter:
         members = json.loads(self.configuration)
+        if members.get("prefix") is not None:
+            members["prefix"] = bytes(members["prefix"])
         codec = configured(members)
         source, target = encoded_types(members)
         elements, rest = divmod(decoded.maximum, source.itemsize)
@@ -37,7 +43,9 @@ class BufferFilter:
         size = members.get("elementsize", 1)
         if decoded.exact and size > 1 and decoded.maximum % size:
             raise ValueError(f"elementsize {size} does not divide {decoded.maximum}")
-        if members["id"] == "base64":
+        if members["id"] in _CHECKSUMS:
+            encoded = SizeBound(decoded.maximum + _CHECKSUM, decoded.exact)
+        elif members["id"] == "base64":
             encoded = SizeBound(4 * -(-decoded.maximum // 3), decoded.exact)
         elif members["id"] == "packbits":
             encoded = SizeBound(1 + -(-elements // 8), decoded.exact)
@@ -56,6 +64,17 @@ def shuffle(elementsize: int = 4) -> BufferFilter:
     return BufferFilter(json.dumps({"elementsize": elementsize, "id": "shuffle"}))
 
 
+def checksum(codec_id: str, **configuration: Any) -> BufferFilter:
+    """Raises ValueError for parameters that numcodecs does not take."""
+    members = own_members(codec_id, configuration)
+    # bytes() of a number would be that many zeros.
+    if not isinstance(members.get("prefix"), list | tuple | None):
+        raise ValueError(f"{codec_id}: the prefix is not a list of bytes")
+    codec = BufferFilter(json.dumps(members, sort_keys=True))
+    codec.bind(SizeBound(0, exact=True))
+    return codec
+
+
 @dataclass(frozen=True, slots=True)
 class BoundBufferFilter(BoundBytesBytes):
     codec: Any
@@ -63,9 +82,13 @@ class BoundBufferFilter(BoundBytesBytes):
     decoded: SizeBound
     encoded: SizeBound
 
+    @property
+    def verifies(self) -> bool:
+        return self.codec.codec_id in _CHECKSUMS
+
     def decode(self, data: Buffer, out: memoryview | None) -> Buffer:
         self.encoded.check(len(data))
-        if not len(data):
+        if not len(data) and not self.verifies:
             return b""
         try:
             with np.errstate(all="ignore"):
@@ -77,7 +100,7 @@ class BoundBufferFilter(BoundBytesBytes):
         return result
 
     def encode(self, data: Buffer) -> Buffer:
-        if not len(data):
+        if not len(data) and not self.verifies:
             return b""
         with np.errstate(all="ignore"):
             encoded = self.codec.encode(np.frombuffer(data, self.source))

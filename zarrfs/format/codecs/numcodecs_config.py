@@ -18,6 +18,8 @@ FAILURES = (ValueError, TypeError, RuntimeError, IndexError, OverflowError, Zero
 
 Members = Mapping[str, Any]
 
+_TYPED = ("astype", "categorize", "delta", "fixedscaleoffset", "quantize")
+
 _MADE = frozenset(
     ("adler32", "astype", "base64", "categorize", "crc32", "crc32c", "delta", "fixedscaleoffset",
      "fletcher32", "jenkins_lookup3", "json2", "msgpack2", "packbits", "quantize", "shuffle",
@@ -67,7 +69,7 @@ def type_parameters(codec_id: str) -> tuple[str, str]:
 
 def encoded_types(members: Members) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """The types of a filter's decoded and encoded elements. Raises ValueError."""
-    if members["id"] in ("packbits", "base64", "shuffle"):
+    if members["id"] not in _TYPED:
         return np.dtype("u1"), np.dtype("u1")
     decoded_name, encoded_name = type_parameters(members["id"])
     try:
