@@ -175,7 +175,7 @@ _CAUSES = {
 }
 
 # Base classes, and what never answers a request to a file.
-_NOT_TOLD = ("ZarrfsError", "UsageError", "MountError", "JournalError", "FileSystemError")
+_NOT_TOLD = ("ZarrfsError", "UsageError", "MountError", "JournalError", "LocatedError")
 
 
 def commands() -> str:

@@ -112,16 +112,6 @@ def _begun(words: Iterable[str], incomplete: str) -> Iterator[CompletionItem]:
     return (CompletionItem(word) for word in words if word.startswith(incomplete))
 
 
-def _files(incomplete: str) -> Iterator[CompletionItem]:
-    """Sources and targets: names of files and directories."""
-    yield CompletionItem(incomplete, type="file")
-
-
-def _directories(incomplete: str) -> Iterator[CompletionItem]:
-    """Where something may be mounted."""
-    yield CompletionItem(incomplete, type="dir")
-
-
 def _mount_points(incomplete: str) -> Iterator[CompletionItem]:
     """Where something of zarrfs is mounted."""
     from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
@@ -188,12 +178,10 @@ def prepare(command: click.Command) -> None:
         "mount_options": _mount_options,
         "dtype": _data_types,
     }
-    by_metavar = {"FILE": _files, "DIR": _directories}
     for parameter in command.params:
         if parameter.type is not click.STRING:
             continue
-        known = named.get(parameter.name or "")
-        if known is None and isinstance(parameter, click.Argument):
-            known = _files
-        if (complete := known or by_metavar.get(parameter.metavar or "")) is not None:
+        if (complete := named.get(parameter.name or "")) is not None:
             parameter.type = _Completed(complete)
+        elif isinstance(parameter, click.Argument) or parameter.metavar == "FILE":
+            parameter.type = click.Path()

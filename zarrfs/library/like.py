@@ -12,7 +12,7 @@ from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.making.create import stored_template
 from zarrfs.errors import UsageError
 from zarrfs.format.making.array_template import template
-from zarrfs.format.making.new_array import FREE, NewArray
+from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.headers.header import HeaderError, read_header
 from zarrfs.store.open import StoreConfig, open_store
@@ -51,29 +51,23 @@ def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
     )
 
 
+# What makes no sense for another rank, data type or version of Zarr.
+_OF_RANK = (
+    *("chunks", "shards", "chunk_grid", "codecs", "order"),
+    *("dimension_names", "dimension_units"),
+)
+_OF_TYPE = ("fill_value", "endian")
+_OF_VERSION = ("zarr_format", "shards", "chunk_grid", "codecs", "key_encoding", "others")
+
+
 def fitting(base: NewArray, *, rank: int, data_type: Any, zarr_format: int) -> NewArray:
     """``base`` without what makes no sense for another rank, data type or version of Zarr."""
+    dropped: set[str] = set()
     if base.shape is not None and rank != len(base.shape):
-        base = replace(
-            base,
-            chunks=FREE,
-            shards=None,
-            chunk_grid=None,
-            codecs=None,
-            order=None,
-            dimension_names=None,
-            dimension_units=None,
-        )
+        dropped.update(_OF_RANK)
     if data_type != base.data_type:
-        base = replace(base, fill_value=None, endian=None)
+        dropped.update(_OF_TYPE)
     if zarr_format != (base.zarr_format or zarr_format):
-        base = replace(
-            base,
-            zarr_format=None,
-            shards=None,
-            chunk_grid=None,
-            codecs=None,
-            key_encoding=None,
-            others={},
-        )
-    return base
+        dropped.update(_OF_VERSION)
+    unset = NewArray()
+    return replace(base, **{name: getattr(unset, name) for name in dropped})
