@@ -17,12 +17,10 @@ class Private(NamedTuple):
 
     module : module of the other package, which need not be installed.
     path : from the module to the name, separated by dots.
-    used_in : the module of zarrfs that uses it.
     """
 
     module: str
     path: str
-    used_in: str
 
     @property
     def there(self) -> bool:
@@ -44,21 +42,19 @@ def _is_there(private: Private) -> bool:
 
 # To look for the next request without a turn of the event loop. Otherwise pyfuse3 waits in its own
 # way, which makes small reads slower.
-PYFUSE3_WAIT = Private("pyfuse3", "_wait_fuse_readable", "zarrfs.fuse.request_wait")
+PYFUSE3_WAIT = Private("pyfuse3", "_wait_fuse_readable")
 # The ETag beside the bytes, pages of a listing, and conditional writes with the options that s3fs
 # got. Otherwise S3 is read as any other file system of fsspec, and not written to.
-S3FS_CALL = Private("s3fs.core", "S3FileSystem._call_s3", "zarrfs.store.remote.s3.s3_service")
-S3FS_ARGUMENTS = S3FS_CALL._replace(path="S3FileSystem._get_s3_method_kwargs")
+S3FS_CALL = Private("s3fs.core", "S3FileSystem._call_s3")
+S3FS_ARGUMENTS = Private("s3fs.core", "S3FileSystem._get_s3_method_kwargs")
 # Several ranges at once, each with a time-out. Otherwise they are fetched one after the other.
-FSSPEC_CAT_FILE = Private(
-    "fsspec.asyn", "AsyncFileSystem._cat_file", "zarrfs.store.remote.plain_reader"
-)
+FSSPEC_CAT_FILE = Private("fsspec.asyn", "AsyncFileSystem._cat_file")
 # To decode gzip and zlib into memory that zarrfs has allocated. Otherwise the package's own
 # function decodes, and its result is copied.
-DEFLATE_LIBRARY = Private("deflate._deflate", "__file__", "zarrfs.format.codecs.native")
+DEFLATE_LIBRARY = Private("deflate._deflate", "__file__")
 # To decode streams without a header, of which only the metadata say what they hold. Otherwise
 # arrays of such streams are not served, and say so.
-ZFPY_DECOMPRESS = Private("zfpy", "_decompress", "zarrfs.format.codecs.zfp_stream")
+ZFPY_DECOMPRESS = Private("zfpy", "_decompress")
 
 PRIVATE = (
     *(PYFUSE3_WAIT, S3FS_CALL, S3FS_ARGUMENTS),
