@@ -20,10 +20,10 @@ from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.source import SourceOptions, find_array, open_source, source_name
 from zarrfs.library.steps import ascending, boxes_to_read, boxes_to_write
-from zarrfs.library.transfer.tiles import TileElements, TilePlan, fetch_tiles
+from zarrfs.library.transfer.tiles import TilePlan, fetch_tiles
 from zarrfs.store.base import Store
 from zarrfs.views.elements.element_changes import ElementChanges
-from zarrfs.views.elements.elements import FlatConfig
+from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.region import Region, Selection, select
 from zarrfs.views.elements.window import Window
 
@@ -244,7 +244,7 @@ class OpenArray:
     def _read_into(self, result: NDArray[Any], region: Region) -> None:
         self._check_open()
         self._source.check()
-        elements = TileElements(self._source, self._window(region), FlatConfig())
+        elements = Elements(self._source, self._window(region), FlatConfig())
         flat = result.reshape(-1).view(elements.dtype)
         plan = TilePlan.make(elements.window, _STEP_BYTES // self.dtype.itemsize)
         # Chunks that do not all fit would only evict others.
@@ -294,7 +294,7 @@ class OpenArray:
             self.flush()
 
     def _write_box(self, source: WritableArray, region: Region, given: NDArray[Any]) -> None:
-        elements = TileElements(source, self._window(region), FlatConfig())
+        elements = Elements(source, self._window(region), FlatConfig())
         if not given.size:
             return
         # Object by object, so that each becomes whole, and is stored, as soon as possible.
@@ -303,7 +303,7 @@ class OpenArray:
         plan = TilePlan.make(stored, most)
         for tile in plan:
             part = np.ascontiguousarray(given[tile.slices()]).reshape(-1).view(elements.dtype)
-            ElementChanges(elements.of(tile)).change(0, part)
+            ElementChanges(elements.box(*tile)).change(0, part)
 
     __setitem__ = write
 

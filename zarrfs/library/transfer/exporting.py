@@ -16,7 +16,7 @@ from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.library.transfer.group_export import view_of, write_view
 from zarrfs.library.transfer.output_file import Output, output, part_of
-from zarrfs.library.transfer.tiles import Tile, TileElements, TilePlan, fetch_tiles
+from zarrfs.library.transfer.tiles import Tile, TilePlan, fetch_tiles
 from zarrfs.library.transfer.transfer import (
     Opened,
     TileTask,
@@ -24,6 +24,7 @@ from zarrfs.library.transfer.transfer import (
     opened,
     perform_elsewhere,
 )
+from zarrfs.views.elements.elements import Elements
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form
@@ -92,12 +93,12 @@ def export_array(
         return size
 
 
-def _made(source: Opened, form: FlatForm) -> tuple[Form, TileElements]:
+def _made(source: Opened, form: FlatForm) -> tuple[Form, Elements]:
     """The bytes around the elements, and the elements."""
     made = form.form(_described(source, form))
     assert made.layout is not None, "cannot export to a header alone"
     window = source.window(source.metadata.layout.read)
-    return made, TileElements(source.array, window, made.layout)
+    return made, Elements(source.array, window, made.layout)
 
 
 def export_tiles(task: TileTask) -> None:
@@ -119,7 +120,7 @@ def _described(source: Opened, form: FlatForm) -> Described:
 
 
 def _write_tiles(
-    out: Output, elements: TileElements, plan: TilePlan, made: Form, config: TransferConfig
+    out: Output, elements: Elements, plan: TilePlan, made: Form, config: TransferConfig
 ) -> None:
     item = elements.dtype.itemsize
     start = made.start
@@ -139,7 +140,7 @@ def _write_tiles(
 
 def _written(
     out: Output,
-    elements: TileElements,
+    elements: Elements,
     tiles: Iterable[Tile],
     largest: int,
     made: Form,

@@ -18,7 +18,7 @@ from zarrfs.library.engine import engine, for_workers
 from zarrfs.library.source import source_name
 from zarrfs.library.transfer.flat_form import FlatForm, read_npy_header
 from zarrfs.library.transfer.input_file import Input, input_file
-from zarrfs.library.transfer.tiles import Tile, TileElements, TilePlan
+from zarrfs.library.transfer.tiles import Tile, TilePlan
 from zarrfs.library.transfer.transfer import (
     STANDARD_STREAM,
     Opened,
@@ -150,7 +150,7 @@ def _read(
     """
     array = target.array
     assert isinstance(array, WritableArray)
-    elements = TileElements(array, target.window(target.metadata.layout.read), form.layout)
+    elements = Elements(array, target.window(target.metadata.layout.read), form.layout)
     item = elements.dtype.itemsize
     whole = elements.window.shape
     memory = np.empty(max(largest, 1), elements.dtype)
@@ -161,7 +161,7 @@ def _read(
         for run_ in tile.runs(whole):
             first = run_.in_tile * item
             file.read(start + run_.in_file * item, data[first : first + run_.elements * item])
-        of_tile = elements.of(tile)
+        of_tile = elements.box(*tile)
         if stored is None or not _is_stored(of_tile, values, stored[: tile.elements]):
             ElementChanges(of_tile).change(0, values)
         yield tile

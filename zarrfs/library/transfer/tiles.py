@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import GridAxis, Index, Shape
-from zarrfs.views.elements.elements import Elements, FlatConfig
+from zarrfs.views.elements.elements import Elements
 from zarrfs.views.elements.window import Window
 
 # The plan for a chunk takes memory too, however small the chunk is.
@@ -149,33 +148,8 @@ def _segments(axis: GridAxis, low: int, high: int, longest: int) -> Iterator[tup
         low = end
 
 
-class TileElements:
-    """The elements of any tile of a window of an array, in a file's order.
-
-    window : in the file's axis order, as tiles are.
-    dtype : of memory that tiles are read into; see `Elements`.
-    """
-
-    def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
-        """``window`` is in the array's axis order."""
-        self.array = array
-        self._config = config
-        self._reversed = config.order == "F"
-        self.window = window.transposed if self._reversed else window
-        self._grid = window.grid
-        self.dtype = Elements(array, window, config).dtype
-
-    def of(self, tile: Tile) -> Elements:
-        """The elements of one tile, last axis of the file fastest."""
-        origin = tuple(o + s for o, s in zip(self.window.origin, tile.start, strict=True))
-        shape = tile.shape
-        if self._reversed:
-            origin, shape = origin[::-1], shape[::-1]
-        return Elements(self.array, Window(self._grid, origin, shape), self._config)
-
-
 def fetch_tiles(
-    elements: TileElements,
+    elements: Elements,
     plan: Iterable[Tile],
     memory: Callable[[Tile], NDArray[Any]],
     ahead: int,
@@ -198,7 +172,7 @@ def fetch_tiles(
         while True:
             for tile in islice(tiles, ahead + 1 - len(pending)):
                 values, error = memory(tile), Future[ChunkError | None]()
-                read(elements.of(tile), values, 0, tile.elements, error.set_result)
+                read(elements.box(*tile), values, 0, tile.elements, error.set_result)
                 pending.append((tile, values, error))
             if not pending:
                 return

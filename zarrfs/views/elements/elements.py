@@ -63,6 +63,7 @@ class Elements:
     def __init__(self, array: CachedArray, window: Window, config: FlatConfig) -> None:
         """``window`` is in the array's own axis order, also if ``config.order`` is ``F``."""
         self.array = array
+        self._given = window, config
         self.reversed = config.order == "F"
         self.window = window = window.transposed if self.reversed else window
         layout = array.array.layout
@@ -74,6 +75,14 @@ class Elements:
             if Rows.fits(window):
                 self._rows = Rows(window, self.dtype.itemsize, array.get_data)
             self.only = window.only_chunk
+
+    def box(self, start: Index, shape: Shape) -> Elements:
+        """The elements of a box of the window, ``start`` and ``shape`` relative to the window."""
+        window, config = self._given
+        if self.reversed:
+            start, shape = start[::-1], shape[::-1]
+        origin = tuple(o + s for o, s in zip(window.origin, start, strict=True))
+        return Elements(self.array, Window(window.grid, origin, shape), config)
 
     @property
     def count(self) -> int:
