@@ -51,7 +51,7 @@ def _zarr(path: str, storage_options: Mapping[str, object]) -> NewArray:
     )
 
 
-# What makes no sense for another rank, data type or version of Zarr.
+# Members that make no sense for another rank, data type or version of Zarr.
 _OF_RANK = (
     *("chunks", "shards", "chunk_grid", "codecs", "order"),
     *("dimension_names", "dimension_units"),
