@@ -108,18 +108,6 @@ class Patch(NamedTuple):
             yield Patch(first, targets.shape[: len(first)], self.source, targets)
 
 
-class _Span(NamedTuple):
-    """Runs of neighbouring chunks with the same wanted part and adjacent places in the block.
-
-    sides : how many runs, and the length of each in the block.
-    """
-
-    first: int
-    source: slice
-    target: slice
-    sides: tuple[int, int]
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Block:
     """All chunks in the product of some runs along each axis.
@@ -164,21 +152,22 @@ class Block:
             along = list(self._by_shard(layout))
         else:
             along = [[runs] for runs in self.runs]
-        spans = [[list(map(_span, _alike(runs))) for runs in shards] for shards in along]
+        spans = [[ranges(runs) for runs in shards] for shards in along]
         for shard in product(*reversed(spans)):
             for patch in product(*shard):
                 yield self._patch(patch[::-1])
 
-    def _patch(self, spans: Sequence[_Span]) -> Patch:
+    def _patch(self, spans: Sequence[RunRange]) -> Patch:
         sides: list[int] = []
-        for span in spans:
-            sides += span.sides
-        where: list[Any] = [span.target for span in spans]
+        where: list[Any] = []
+        for _, _, (start, stop), count in spans:
+            sides += count, stop - start
+            where.append(slice(start, start + count * (stop - start)))
         axes = range(0, len(sides), 2)
         return Patch(
-            tuple([span.first for span in spans]),
+            tuple([span.chunk for span in spans]),
             tuple(sides[::2]),
-            tuple([span.source for span in spans]),
+            tuple([slice(*span.source) for span in spans]),
             self.target[(*where, ...)].reshape(sides).transpose(*axes, *[a + 1 for a in axes]),
         )
 
@@ -310,12 +299,6 @@ def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
         strip.append(run)
     if strip:
         yield strip
-
-
-def _span(alike: Sequence[Run]) -> _Span:
-    (chunk, source, target) = alike[0]
-    place = slice(target.start, alike[-1].target.stop)
-    return _Span(chunk, source, place, (len(alike), target.stop - target.start))
 
 
 def ranges(runs: Sequence[Run], origin: int = 0) -> tuple[RunRange, ...]:

@@ -207,25 +207,16 @@ class V2Reader(NodeReader):
     def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         from zarrfs.format.metadata.older.v2 import read_array_v2, read_group_v2  # noqa: PLC0415
 
-        if not isinstance(documents, Mapping):
+        if not isinstance(documents, Mapping) or documents.keys().isdisjoint(self.markers):
             return None
-        names = tuple(documents)
         attributes = documents.get(V2_ATTRIBUTES)
-        if V2_ARRAY in documents:
-            array = documents[V2_ARRAY]
-            return _node(
-                path, lambda damage: read_array_v2(array, attributes, damage), names, None, size
-            )
-        if V2_GROUP in documents:
-            group = documents[V2_GROUP]
-            return _node(
-                path,
-                lambda damage: read_group_v2(group, attributes, None, damage),
-                names,
-                None,
-                size,
-            )
-        return None
+
+        def parse(damage: Damage) -> NodeMetadata:
+            if V2_ARRAY in documents:
+                return read_array_v2(documents[V2_ARRAY], attributes, damage)
+            return read_group_v2(documents[V2_GROUP], attributes, None, damage)
+
+        return _node(path, parse, tuple(documents), None, size)
 
 
 class V1Reader(NodeReader):

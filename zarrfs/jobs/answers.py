@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.errors import (
-    ChunkError,
-    MissingChunkError,
-    StoreAccessDenied,
-    StoreConflict,
-    StoreError,
-    StoreFull,
-    StoreQuotaExceeded,
-    StoreReadOnly,
-    StoreTimeout,
-    StoreTooLarge,
-    StoreUnavailable,
-)
+from zarrfs import errors
+from zarrfs.errors import ChunkError, StoreError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.jobs.job import BadAnswer
 from zarrfs.store.base import Generation
@@ -24,20 +13,9 @@ from zarrfs.store.base import Generation
 Error = ChunkError | StoreError
 
 _ERRORS: dict[str, type[Error]] = {
-    kind.__name__: kind
-    for kind in (
-        ChunkError,
-        MissingChunkError,
-        StoreAccessDenied,
-        StoreConflict,
-        StoreError,
-        StoreFull,
-        StoreQuotaExceeded,
-        StoreReadOnly,
-        StoreTimeout,
-        StoreTooLarge,
-        StoreUnavailable,
-    )
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, ChunkError | StoreError)
 }
 _LARGEST = 1 << 63
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 
 from zarrfs.store.base import ANY, Store
 
@@ -43,24 +45,16 @@ def keys_below(store: Store, path: str, deepest: int = sys.maxsize) -> Iterator[
 
 _LOCAL_THREADS = 4
 _REMOTE_THREADS = 16
-_WAITING_PER_THREAD = 8
+_KEYS_PER_THREAD = 64
 
 
 def delete_keys(store: Store, keys: Iterable[str]) -> None:
-    """Delete objects, several at a time; the caller may list them meanwhile.
+    """Delete objects, several at a time.
 
     Raises the first `StoreError`; some other objects are deleted then, and the rest is not.
     """
     threads = _LOCAL_THREADS if store.traits.near else _REMOTE_THREADS
+    left = iter(keys)
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[None]] = deque()
-        try:
-            for key in keys:
-                waiting.append(pool.submit(store.delete, key, expected=ANY))
-                if len(waiting) >= threads * _WAITING_PER_THREAD:
-                    waiting.popleft().result()
-            while waiting:
-                waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while batch := list(islice(left, threads * _KEYS_PER_THREAD)):
+            deque(pool.map(partial(store.delete, expected=ANY), batch), 0)

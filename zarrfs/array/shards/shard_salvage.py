@@ -67,7 +67,7 @@ def salvage_shard(data: memoryview, layout: ChunkLayout, shape: Shape) -> Salvag
         if index.location == "end" and not _reaches(kept, entries, index, stop):
             continue
         if len(kept) > best.kept:
-            best = Salvage(assembled(index, kept), len(kept), lost, wrong)
+            best = Salvage(_shard(index, kept), len(kept), lost, wrong)
             break
     return best
 
@@ -88,7 +88,15 @@ def _from_index(data: memoryview, index: IndexCodec, inner: ChunkCodec) -> Salva
             lost.append(place)
         else:
             kept[place] = part
-    return Salvage(assembled(index, kept) if kept else None, len(kept), lost, None)
+    return Salvage(_shard(index, kept), len(kept), lost, None)
+
+
+def _shard(index: IndexCodec, kept: Mapping[Index, Buffer]) -> list[Buffer] | None:
+    """The parts of a shard of inner chunks by their places, which are in order; None if empty."""
+    lengths = np.zeros(index.counts, np.int64)
+    for place, data in kept.items():
+        lengths[place] = len(data)
+    return assembled(index, lengths, list(kept.values()))
 
 
 def _would_notice(inner: ChunkCodec) -> bool:

@@ -6,9 +6,9 @@ are only described here (`Stretch`), and read when the new shard is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class Stretch(NamedTuple):
 
 Piece: TypeAlias = Buffer | Stretch
 """Some bytes of a new shard."""
+
+_Piece = TypeVar("_Piece", bound=Piece)
 
 _Around: TypeAlias = tuple[tuple[BoundBytesBytes, ...], ...]
 
@@ -131,16 +133,10 @@ class ShardWriter:
                 old = MemoryPart(memoryview(decode_bytes(around[depth], data)))
             entries = read_index(old, codec)
         if depth == len(self._layout.levels) - 1:
-            found = _leaves(old, entries, codec, changes, level.axis_order)
+            whole = _leaves(old, entries, codec, changes, level.axis_order)
         else:
-            found = self._inner_shards(old, entries, depth, codec, changes, around)
-        if found is None:
-            return None
-        index = codec.codec.encode(found.entries)
-        whole: list[Piece] = [*found.body, index]
-        if codec.location == "start":
-            whole = [index, *found.body]
-        if not around[depth]:
+            whole = self._inner_shards(old, entries, depth, codec, changes, around)
+        if whole is None or not around[depth]:
             return whole
         return [encode_bytes(around[depth], b"".join(_read(whole)))]
 
@@ -152,7 +148,7 @@ class ShardWriter:
         codec: IndexCodec,
         changes: InnerChanges,
         around: _Around,
-    ) -> _Body | None:
+    ) -> list[Piece] | None:
         level = self._layout.levels[depth]
         each = self.counts(level.inner_shape)
         body: list[Piece] = []
@@ -173,36 +169,27 @@ class ShardWriter:
             if pieces is not None:
                 body += pieces
                 lengths[place] = sum(map(_length, pieces))
-        return _Body.of(codec, lengths, body)
+        return assembled(codec, lengths, body)
 
 
-class _Body(NamedTuple):
-    """The inner chunks of a shard in the order of its index.
+def assembled(
+    codec: IndexCodec, lengths: NDArray[np.int64], body: Sequence[_Piece]
+) -> list[_Piece | Buffer] | None:
+    """A shard with its inner chunks in the order of its index; None if there are none.
 
-    entries : offset and length of each, in the form of the index.
+    lengths : for all places of the index; 0: not stored.
     """
-
-    entries: NDArray[np.uint64]
-    body: Sequence[Piece]
-
-    @classmethod
-    def of(
-        cls, codec: IndexCodec, lengths: NDArray[np.int64], body: Sequence[Piece]
-    ) -> _Body | None:
-        """The body with its index entries; None if there are no inner chunks.
-
-        lengths : for all places of the index; 0: not stored.
-        """
-        flat = lengths.reshape(-1)
-        if not flat.any():
-            return None
-        first = codec.size if codec.location == "start" else 0
-        entries = np.empty((*codec.counts, 2), np.uint64)
-        pairs = entries.reshape(-1, 2)
-        pairs[:, 0] = first + np.cumsum(flat) - flat
-        pairs[:, 1] = flat
-        pairs[flat == 0] = MISSING
-        return cls(entries, body)
+    flat = lengths.reshape(-1)
+    if not flat.any():
+        return None
+    first = codec.size if codec.location == "start" else 0
+    entries = np.empty((*codec.counts, 2), np.uint64)
+    pairs = entries.reshape(-1, 2)
+    pairs[:, 0] = first + np.cumsum(flat) - flat
+    pairs[:, 1] = flat
+    pairs[flat == 0] = MISSING
+    index = codec.codec.encode(entries)
+    return [index, *body] if codec.location == "start" else [*body, index]
 
 
 def _leaves(
@@ -211,7 +198,7 @@ def _leaves(
     codec: IndexCodec,
     changes: InnerChanges,
     axis_order: tuple[int, ...],
-) -> _Body | None:
+) -> list[Piece] | None:
     """The inner chunks; those that are adjacent in their source become one piece."""
     source, start, length = (
         numbers.transpose(axis_order).reshape(-1).copy()
@@ -238,7 +225,7 @@ def _leaves(
             data = changes.data[number]
             all_of_it = first == 0 and size == len(data)
             body.append(data if all_of_it else memoryview(data)[first : first + size])
-    return _Body.of(codec, length, body)
+    return assembled(codec, length, body)
 
 
 def _runs(
@@ -290,15 +277,3 @@ def _position(axis_order: tuple[int, ...], index: Index) -> Index:
     for axis, i in zip(axis_order, index, strict=True):
         position[axis] = i
     return tuple(position)
-
-
-def assembled(codec: IndexCodec, inner: Mapping[Index, Buffer]) -> list[Buffer]:
-    """The parts of a shard with these encoded inner chunks, by their place in its index."""
-    entries = np.full((*codec.counts, 2), MISSING, np.uint64)
-    offset = codec.size if codec.location == "start" else 0
-    for index, data in inner.items():
-        entries[index] = offset, len(data)
-        offset += len(data)
-    encoded = codec.codec.encode(entries)
-    body = list(inner.values())
-    return [encoded, *body] if codec.location == "start" else [*body, encoded]
