@@ -100,24 +100,17 @@ def _read_sparse(array: Array, block: Block) -> BlockRead | None:
     some = next(block.indices())
     block.part[...] = array.fill_chunk(some)[one].view(block.carrier)
     left = [replace(block, runs=by_stored.pop(stored)) for stored in there]
+    read = _read_patches(
+        array, (patch for part in left for patch in part.patches(array.layout)), block.carrier
+    )
     chunks = block.count - sum(part.count for part in left)
-    missing = [(stored, None) for stored in by_stored]
     size = chunks * array.layout.spec(array.layout.read.chunk_shape(some)).nbytes
-    return _read_all(array, left, BlockRead(missing, chunks, size, None))
-
-
-def _read_all(array: Array, parts: Iterable[Block], before: BlockRead) -> BlockRead:
-    """As `read_block` for each part, after what was read ``before``."""
-    seen = list(before.seen)
-    chunks, decoded_bytes = before.chunks, before.decoded_bytes
-    for part in parts:
-        read = read_block(array, part)
-        seen.extend(read.seen)
-        chunks += read.chunks
-        decoded_bytes += read.decoded_bytes
-        if read.error is not None:
-            return BlockRead(seen, chunks, decoded_bytes, read.error)
-    return BlockRead(seen, chunks, decoded_bytes, None)
+    return BlockRead(
+        [*((stored, None) for stored in by_stored), *read.seen],
+        chunks + read.chunks,
+        size + read.decoded_bytes,
+        read.error,
+    )
 
 
 def _read_patches(
@@ -128,18 +121,27 @@ def _read_patches(
     patches : those of a shard follow each other.
     scan : as in `StoredChunks.read`.
     """
+    layout = array.layout
     parts = [part for patch in patches for part in patch.cut(array.at_once)]
     indices = [index for part in parts for index in part.indices()]
-    coming = array.read_encoded(indices, scan=scan)
-    read = _Read(array)
-    reader = _PatchReader(array, carrier, coming)
-    done = 0
+    reader = _PatchReader(array, carrier, array.read_encoded(indices, scan=scan))
+    seen: list[tuple[Index, Generation | None]] = []
+    done = decoded_bytes = 0
     for part in parts:
         if (error := reader.read(part)) is not None:
-            return read.end(error)
-        read.add(indices[done : done + part.chunks], reader.generations)
-        done += part.chunks
-    return read.end(None)
+            return BlockRead(seen, done, decoded_bytes, error)
+        count = part.chunks
+        if not layout.sharded:
+            seen.extend(zip(indices[done : done + count], reader.generations, strict=True))
+        else:
+            # All chunks of a shard come from one state of it, and follow each other.
+            stored = layout.stored_index(part.first)
+            if not seen or seen[-1][0] != stored:
+                seen.append((stored, reader.generations[0]))
+        shape = layout.read.regular_shape or layout.read.chunk_shape(part.first)
+        decoded_bytes += count * layout.spec(shape).nbytes
+        done += count
+    return BlockRead(seen, done, decoded_bytes, None)
 
 
 class _PatchReader:
@@ -255,32 +257,6 @@ class _PatchReader:
 
 def _is_whole(part: slice, length: int) -> bool:
     return bool(part.start == 0 and part.stop == length)
-
-
-class _Read:
-    """Collects the results of reads."""
-
-    def __init__(self, array: Array) -> None:
-        self._layout = array.layout
-        self._seen: list[tuple[Index, Generation | None]] = []
-        self._chunks = self._bytes = 0
-
-    def add(self, indices: Sequence[Index], generations: Sequence[Generation | None]) -> None:
-        """Add the chunks of one patch, and the states of the objects that they came from."""
-        layout = self._layout
-        if not layout.sharded:
-            self._seen.extend(zip(indices, generations, strict=True))
-        else:
-            # All chunks of a shard come from one state of it, and follow each other.
-            stored = layout.stored_index(indices[0])
-            if not self._seen or self._seen[-1][0] != stored:
-                self._seen.append((stored, generations[0]))
-        self._chunks += len(indices)
-        shape = layout.read.regular_shape or layout.read.chunk_shape(indices[0])
-        self._bytes += len(indices) * layout.spec(shape).nbytes
-
-    def end(self, error: ChunkError | None) -> BlockRead:
-        return BlockRead(self._seen, self._chunks, self._bytes, error)
 
 
 def _same(chunk: Chunk, target: Chunk) -> bool:
