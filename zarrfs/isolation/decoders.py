@@ -9,11 +9,12 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import select
+import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -25,7 +26,6 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 _BYTES_PER_S = 4 << 20  # slower than any decoder, even on a busy machine
 _LONGEST_REASON = 1000
-_READ_AT_ONCE = 1 << 20
 
 
 class IsolatedDecoder:
@@ -112,49 +112,47 @@ class _BrokenError(Exception):
 
 
 class _Process:
-    """One process, with a pipe in each direction."""
+    """One process, with a socket for its input and output."""
 
     def __init__(self, module: str) -> None:
         """Raises OSError."""
         self.owner = os.getpid()
-        # In a session of its own, so that it gets no signals of the terminal.
-        self._popen = subprocess.Popen(
-            command("zarrfs.isolation.child", module),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-        )
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
-        self._to, self._from = self._popen.stdin.fileno(), self._popen.stdout.fileno()
-        os.set_blocking(self._to, False)
-        os.set_blocking(self._from, False)
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            # In a session of its own, so that it gets no signals of the terminal.
+            self._popen = subprocess.Popen(
+                command("zarrfs.isolation.child", module),
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
 
     def send(self, data: Buffer, deadline: float) -> None:
         """Raises _BrokenError and OSError."""
-        left = memoryview(data).cast("B")
-        while left:
-            try:
-                left = left[os.write(self._to, left) :]
-            except BlockingIOError:
-                _wait(self._to, select.POLLOUT, deadline)
+        with self._until(deadline):
+            self._socket.sendall(data)
 
     def receive(self, size: int, deadline: float) -> bytes:
         """Raises _BrokenError and OSError."""
         data = bytearray(size)
         left = memoryview(data)
         while left:
-            try:
-                count = os.readv(self._from, [left[:_READ_AT_ONCE]])
-            except BlockingIOError:
-                _wait(self._from, select.POLLIN, deadline)
-                continue
+            with self._until(deadline):
+                count = self._socket.recv_into(left)
             if not count:
                 raise _BrokenError("ended")
             left = left[count:]
         return bytes(data)
+
+    @contextmanager
+    def _until(self, deadline: float) -> Iterator[None]:
+        # A timeout of 0 would not wait, but raise another error.
+        self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            yield
+        except TimeoutError as error:
+            raise _BrokenError("took too long and was ended") from error
 
     def end(self, error: BaseException | None) -> str:
         """Kill the process; returns why it died or was killed."""
@@ -162,27 +160,17 @@ class _Process:
         status = None
         if own:
             if isinstance(error, OSError) or str(error) == "ended":
-                # It has closed its pipes, and is about to end.
+                # It has closed its end, and is about to end.
                 try:
                     status = self._popen.wait(1)
                 except subprocess.TimeoutExpired:
                     status = None
             self._popen.kill()
             self._popen.wait()
-        for pipe in (self._popen.stdin, self._popen.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._socket.close()
         if status is not None and status < 0:
             return f"crashed (signal {-status})"
         return str(error) if isinstance(error, _BrokenError) else "has gone"
-
-
-def _wait(fd: int, events: int, deadline: float) -> None:
-    poll = select.poll()
-    poll.register(fd, events)
-    left = deadline - time.monotonic()
-    if left <= 0 or not poll.poll(1000 * left):
-        raise _BrokenError("took too long and was ended")
 
 
 @cache
