@@ -117,21 +117,14 @@ class FsspecStore(Store):
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         reader = self._reader
-        if not isinstance(reader, RangedReader) or len(keys) <= 1:
+        try:
+            paths = [self._path(key) for key in keys]
+        except StoreError:
+            paths = []  # one key is malformed, and the others are read nevertheless
+        if not isinstance(reader, RangedReader) or len(paths) <= 1:
             yield from super().get_many(keys, limit=limit)
             return
-        paths: list[str | StoreError] = []
-        for key in keys:
-            try:
-                paths.append(self._path(key))
-            except StoreError as error:
-                paths.append(error)
-        found = reader.get_many([path for path in paths if isinstance(path, str)], limit)
-        for key, path in zip(keys, paths, strict=True):
-            if isinstance(path, StoreError):
-                yield path
-                continue
-            blob = next(found)
+        for key, path, blob in zip(keys, paths, reader.get_many(paths, limit), strict=True):
             if isinstance(blob, Blob):
                 yield blob
             elif isinstance(blob, ObjectChanged):
