@@ -24,6 +24,7 @@ from zarrfs.store.base import Store
 from zarrfs.store.foreign.kinds import ZIP_ENDINGS, is_parquet_references, kind_of
 from zarrfs.store.local.beneath import check_links
 from zarrfs.store.local.local import LocalStore
+from zarrfs.store.local.local_errors import store_error
 from zarrfs.store.local.writing.write_out import sync_file_system
 from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.icechunk.links import Link, Version, link_of
@@ -207,10 +208,8 @@ def create_store(target: str, config: StoreConfig) -> Store:
             os.makedirs(path)
         except FileExistsError:
             pass  # another process made it at the same time
-        except PermissionError as error:
-            raise StoreAccessDenied(path, str(error.strerror)) from error
         except OSError as error:
-            raise StoreError(path, str(error.strerror)) from error
+            raise store_error(path, error) from error
     return open_store(target, config)
 
 

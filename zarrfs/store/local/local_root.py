@@ -59,10 +59,8 @@ class LocalRoot:
             self.fd = os.open(self.path, DIRECTORY)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NodeNotFound(f"{self.path}: {error.strerror}") from error
-        except PermissionError as error:
-            raise StoreAccessDenied(self.path, str(error.strerror)) from error
         except OSError as error:
-            raise StoreError(self.path, str(error.strerror)) from error
+            raise store_error(self.path, error) from error
         self._lock = threading.Lock()
         self._guards_objects = False
         self._opener: Open
