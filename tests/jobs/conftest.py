@@ -93,7 +93,7 @@ class Place:
         """The result of a job that a worker performed."""
         packed = job.pack(self)
         assert packed is not None
-        return job.accept(self.perform(packed, type(job)), packed.lent)
+        return job.accept(self.perform(packed, type(job)))
 
 
 @pytest.fixture(params=[False, True], ids=["chunks", "shards"])

@@ -242,11 +242,11 @@ def test_an_answer_that_is_none_is_refused(place):
     for job in jobs_of(place):
         packed = job.pack(place)
         answer = place.perform(packed, type(job))
-        job.accept(copy.deepcopy(answer), packed.lent)
+        job.accept(copy.deepcopy(answer))
         refused = 0
         for other in damaged(answer):
             try:
-                result = job.accept(other, packed.lent)
+                result = job.accept(other)
             except BadAnswer:
                 refused += 1
                 continue

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from zarrfs.array.array import Array
-from zarrfs.array.shards.parts import MemoryPart, ObjectChanged, StoredPart
+from zarrfs.array.shards.parts import ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
 from zarrfs.array.shards.stored_shards import Shard
@@ -19,7 +19,7 @@ from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.format.copying import plain_type
 from zarrfs.format.pipeline import ChunkCodec
-from zarrfs.store.base import ANY, Blob, Data, Expected, Generation, Put
+from zarrfs.store.base import ANY, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]
 """Calls a function with every number below the given one, in any order, also concurrently."""
@@ -50,15 +50,6 @@ Batch = Callable[[], Replaced]
 def one_by_one(work: Callable[[int], None], count: int) -> None:
     for number in range(count):
         work(number)
-
-
-def _in_memory(key: str, blob: Blob | None) -> Shard | None:
-    if blob is None:
-        return None
-    generation = blob.info.generation
-    # The name that `StoredPart` would have, so that its index is decoded only once.
-    name = (key, generation, 0, blob.info.size)
-    return Shard(MemoryPart(memoryview(blob.data), name), generation)
 
 
 # Bytes and number of the chunks of a shard that are encoded in one batch. Handing a smaller one to
@@ -266,7 +257,7 @@ class ChunkWriter:
             limit = max(limit, 2 * decoded + _TOGETHER)
         if 2 * decoded <= limit:
             try:
-                return _in_memory(key, store.get(key, limit=limit))
+                return Shard.in_memory(key, store.get(key, limit=limit))
             except StoreError:
                 # Unused bytes may make a shard larger than its chunks.
                 info = store.info(key)
@@ -277,7 +268,7 @@ class ChunkWriter:
         if info is None:
             return None
         if info.size <= limit:
-            return _in_memory(key, store.get(key, limit=limit))
+            return Shard.in_memory(key, store.get(key, limit=limit))
         if not store.traits.near:
             # A remote store takes all parts of a put into memory first.
             raise StoreError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-from functools import partial
 from typing import Any, TypeVar
 
 from zarrfs.array.array import Array, ArrayName
@@ -40,7 +39,7 @@ class Processes:
         if packed is not None:
             message = pickle.dumps((type(job), packed.values))
             try:
-                return self._pool.ask(message, partial(job.accept, lent=packed.lent))
+                return self._pool.ask(message, job.accept)
             except Unable as error:
                 self._given_up.add(name)
                 log.info("%s is left to threads: %s", name.path or "the array", error)

@@ -26,7 +26,7 @@ class Packed(NamedTuple):
     """A job for a worker process.
 
     values : picklable; the arguments of `Job.unpack`.
-    lent : shared memory with data of the job, or for its answer.
+    lent : shared memory with data of the job, to be kept until the worker has answered.
     """
 
     values: tuple[Any, ...]
@@ -91,6 +91,6 @@ class Job(Protocol[R_co]):
         """The result of `perform` in a worker process, as JSON."""
         ...
 
-    def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> R_co:
+    def accept(self, answer: Any) -> R_co:
         """The result of `perform`, from a worker's answer. Raises BadAnswer."""
         ...

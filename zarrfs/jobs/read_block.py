@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zarrfs.array.array import Array, ArrayName
 from zarrfs.array.block import Block, RunRange, expanded, ranges
@@ -55,9 +54,7 @@ class ReadBlock:
             return None
         place = Place(offset, part.dtype.str, part.shape, part.strides)
         runs = tuple([ranges(along, along[0].target.start) for along in self.block.runs])
-        array = self.array
-        values = (array.name, runs, place, self.block.carrier.str, self.seen)
-        return Packed(values)
+        return Packed((self.array.name, runs, place, self.block.carrier.str, self.seen))
 
     @classmethod
     def unpack(cls, worker: Worker, *values: Any) -> Self:
@@ -74,7 +71,7 @@ class ReadBlock:
         error = None if result.error is None else answers.error_to_json(result.error)
         return [result.seen if self.seen else [], result.chunks, result.decoded_bytes, error]
 
-    def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> BlockRead:
+    def accept(self, answer: Any) -> BlockRead:
         objects, chunks, decoded_bytes, failure = answers.items(answer, 4)
         rank = len(self.block.runs)
         seen = []

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Stored
@@ -121,7 +120,7 @@ class StoreChunks:
             for now in map(result.__getitem__, self.objects)
         ]
 
-    def accept(self, answer: Any, lent: NDArray[np.uint8] | None) -> Results:
+    def accept(self, answer: Any) -> Results:
         results: dict[Index, Stored | ChunkError] = {}
         for stored, one in zip(self.objects, answers.items(answer, len(self.objects)), strict=True):
             now, failure = answers.items(one, 2)

@@ -106,15 +106,12 @@ class Worker:
         job = kind.unpack(self, *values)
         return job.answer(job.perform())
 
-    def memory(self, place: Place, *, populate: bool = True) -> NDArray[Any]:
-        """Shared memory.
-
-        populate : map all of its pages into this process at once, which costs less than one by one.
-        """
+    def memory(self, place: Place) -> NDArray[Any]:
+        """Shared memory."""
         offset, dtype, shape, strides = place
         memory = self._memory.array(offset, np.dtype(dtype), shape, strides)
-        if populate:
-            self._memory.populate(memory)
+        # To map its pages into this process at once costs less than one by one.
+        self._memory.populate(memory)
         return memory
 
     def writer(self, name: ArrayName, *, store_fill: bool) -> ChunkWriter:

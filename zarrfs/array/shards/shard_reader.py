@@ -131,10 +131,7 @@ class ShardReader:
             blob = self._store.get(key, limit=self._largest_wrapping)
         except StoreTooLarge as error:
             raise StoreConflict(key, "keeps changing while it is read") from error
-        shard = None
-        if blob is not None:
-            shard = Shard(MemoryPart(memoryview(blob.data)), blob.info.generation)
-        return self.taken_from(shard, shape, indices)
+        return self.taken_from(Shard.in_memory(key, blob), shape, indices)
 
     def taken_from(
         self, shard: Shard | None, shard_shape: Shape, indices: Sequence[Index]

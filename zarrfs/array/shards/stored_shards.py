@@ -19,7 +19,7 @@ from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import BoundBytesBytes, Buffer, SizeBound
 from zarrfs.format.pipeline import bind_bytes, decode_bytes
 from zarrfs.format.shard_index import ShardIndex
-from zarrfs.store.base import ByteRange, Generation, ObjectInfo, Store
+from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 
 
 class Wrapping(NamedTuple):
@@ -75,6 +75,15 @@ class Shard(NamedTuple):
     generation: Generation
     places: ShardIndex | None = None
 
+    @classmethod
+    def in_memory(cls, key: str, blob: Blob | None) -> Shard | None:
+        """All of an object, which may be missing."""
+        if blob is None:
+            return None
+        data, info = memoryview(blob.data), blob.info
+        # The name that `StoredPart` would have, so that its index is decoded only once.
+        return cls(MemoryPart(data, (key, info.generation, 0, info.size)), info.generation)
+
 
 class StoredShards:
     """The shards of one array. Thread-safe.
@@ -123,11 +132,9 @@ class StoredShards:
     def _fetched(self, key: str, limit: int) -> Shard | None:
         """All of the shard. Raises StoreTooLarge if it has more than ``limit`` bytes."""
         forgotten = self.states.forgotten
-        if (blob := self._store.get(key, limit=limit)) is None:
-            return None
-        self.states.remember(key, blob.info, forgotten)
-        part = MemoryPart(memoryview(blob.data), self.part(key, blob.info).name)
-        return Shard(part, blob.info.generation)
+        if (blob := self._store.get(key, limit=limit)) is not None:
+            self.states.remember(key, blob.info, forgotten)
+        return Shard.in_memory(key, blob)
 
     def _asked(self, key: str, shard_shape: Shape, scan: bool) -> Shard | None:
         codec = self._levels[0].index_codec(shard_shape)
