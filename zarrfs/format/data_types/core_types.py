@@ -37,7 +37,8 @@ def raw_bits(name: str) -> DataType | None:
 
 
 def _integer(name: str) -> DataType:
-    dtype = np.dtype(name).newbyteorder("<")
+    # By its code: to NumPy, a type that `newbyteorder` made is not built in.
+    dtype = np.dtype(np.dtype(name).newbyteorder("<").str)
     limits = integer_limits(8 * dtype.itemsize, signed=dtype.kind == "i")
     return DataType(name, dtype, IntegerFill(*limits))
 
