@@ -126,7 +126,13 @@ class MemoryBudget:
             return take()
 
     def charge(self, size: int) -> None:
-        """Count ``size`` bytes that are already in use, whether or not the budget has room."""
+        """Count ``size`` bytes that are already in use, whether or not the budget has room.
+
+        Less than 0 are released.
+        """
+        if size < 0:
+            self.release(-size)
+            return
         with self._lock:
             self._used += size
             self._highest = max(self._highest, self._used)

@@ -124,10 +124,6 @@ class DirtyObjects:
             found = self._objects.get(stored)
             return None if found is None else found.tiles.get(tile)
 
-    def any(self, tiles: set[Index]) -> bool:
-        """Whether one of these tiles has changes."""
-        return any(self.find(tile) is not None for tile in tiles)
-
     def put(self, tile: Index, changes: TileChanges, *, was_whole: bool) -> bool:
         """Add a tile with changes, or note that it has changed. The caller holds its lock.
 

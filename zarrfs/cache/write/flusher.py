@@ -279,8 +279,7 @@ class Flusher(Changes):
                 tried.more.add(stored)
         # Free the memory that tiles share, before other threads ask for memory.
         copies.clear()
-        self._write_back.budget.charge(max(0, -freed))
-        self._write_back.budget.release(max(0, freed))
+        self._write_back.budget.charge(-freed)
 
     def _store_copies(
         self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
@@ -306,8 +305,7 @@ class Flusher(Changes):
 
     def _end(self, objects: Sequence[Index]) -> None:
         more = sum(map(self._dirty.end, objects))
-        self._write_back.budget.charge(max(0, more))
-        self._write_back.budget.release(max(0, -more))
+        self._write_back.budget.charge(more)
         # Later changes are younger than the stored state.
         for stored in objects:
             if not self._dirty.has(stored):

@@ -198,11 +198,16 @@ class TileChanges(TileCopy):
     # --- reading ----------------------------------------------------------------
 
     def now(self, place: Index) -> Chunk | None:
-        """A read chunk, if every element inside the array is new, else None.
+        """A read chunk, if every element is new and the lock is free: this takes it, never waiting.
 
         Readers may read it without the lock; they may or may not see changes made meanwhile.
         """
-        return self.part(place) if self.whole else None
+        if not self.lock.acquire(blocking=False):
+            return None
+        try:
+            return self.part(place) if self.whole and not self.gone else None
+        finally:
+            self.lock.release()
 
     # --- storing ----------------------------------------------------------------
 

@@ -1,17 +1,18 @@
 """Changes to an array, collected tile by tile and visible to readers at once.
 
-A write goes into `TileChanges`, and `OverlaidArray` shows it to readers. A stored object is written
-when all of it is new, at fsync and close, when its changes have waited long, or when memory for
-changes is short.
+A write goes into `TileChanges`. A stored object is written when all of it is new, at fsync and
+close, when its changes have waited long, or when memory for changes is short. A read looks for
+changes of a tile first, and then for chunks as `CachedArray` has them.
 
 The event loop copies only the data that it was given to write, and never waits: if a lock is taken,
-or there is more to do, a thread does the work.
+or there is more to do, as to combine changes and stored elements, a thread does the work.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -20,16 +21,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.array.array import Array
+from zarrfs.array.block import Block
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.cache.read.block_cache import BlockCache
-from zarrfs.cache.write.dirty_objects import grown
+from zarrfs.cache.read.cached_array import CachedArray
+from zarrfs.cache.read.chunk_loads import Deliver, Delivery
+from zarrfs.cache.read.flights import Done, Keep
+from zarrfs.cache.read.part_reads import Wanted
+from zarrfs.cache.write.dirty_objects import DirtyObjects, grown
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
-from zarrfs.cache.write.overlaid_array import OverlaidArray
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.tile_copy import Bits, Bytes
-from zarrfs.cache.write.tiles import Slices
+from zarrfs.cache.write.tiles import Slices, Tiles
 from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Processes, suited
@@ -41,11 +47,15 @@ _COPIED_AT_ONCE = 256 << 10
 _PUT_TOGETHER = 1024
 
 
-class WritableArray(OverlaidArray):
+class WritableArray(CachedArray):
     """A cached array that can be written to; the units of `write` and `write_part` are tiles.
 
+    tiles : the units of change.
+    writes : grows with every write, before the writer gets its answer.
+    gathering : the first stop of sequential writes.
     flush : store all changes, several objects at once. Blocks. Raises the first ZarrfsError;
         changes that could not be stored stay, and can be stored later.
+    flush_object : as `flush`, of one object.
     """
 
     def __init__(
@@ -60,11 +70,14 @@ class WritableArray(OverlaidArray):
         """``cache``, ``array``, ``recheck``, ``processes`` : as in `CachedArray`."""
         super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
+        self.tiles = Tiles(array.layout)
+        self.writes = 0
+        self._dirty = DirtyObjects(self.tiles)
         self.gathering = Gathering(write_back, self._put, self._written)
         storing = suited(StoreChunks, array, processes)
         self._flusher = Flusher(write_back, self, writer, self._dirty, self.gathering, storing)
         self._count_lock = Lock()
-        self.flush = self._flusher.flush
+        self.flush, self.flush_object = self._flusher.flush, self._flusher.flush_object
         write_back.register(self._flusher)
 
     @property
@@ -73,6 +86,136 @@ class WritableArray(OverlaidArray):
 
     def retire(self) -> None:
         self._write_back.retire(self._flusher)
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        return (*super().state, self.writes)
+
+    # --- reading ----------------------------------------------------------------
+
+    def get(self, index: Index) -> Chunk | None:
+        if self.gathering.pending:
+            return None
+        tile, place = self.tiles.locate(index)
+        changes = self._dirty.find(tile)
+        return super().get(index) if changes is None else changes.now(place)
+
+    def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
+        if self.clean:
+            return super().get_all(indices)
+        found = []
+        for index in indices:
+            if (chunk := self.get(index)) is None:
+                return None
+            found.append(chunk)
+        return found
+
+    def get_data(self, indices: Sequence[Index]) -> Sequence[memoryview] | None:
+        # Readers copy a chunk that may be changing as `get` returns it.
+        if not self.clean:
+            tiles = {self.tiles.locate(index).tile for index in indices}
+            if self.gathering.pending or any(map(self._dirty.find, tiles)):
+                return None
+        return super().get_data(indices)
+
+    def request(
+        self,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: Keep = Keep.IN_ORDER,
+        ahead: bool = False,
+    ) -> None:
+        if self.clean:
+            super().request(indices, deliver, done, keep=keep, ahead=ahead)
+            return
+        slow = self.gathering.pending
+        left = list(indices) if slow else []
+        ready: list[tuple[Index, Chunk]] = []
+        for index in () if slow else indices:
+            tile, place = self.tiles.locate(index)
+            changes = self._dirty.find(tile)
+            if changes is not None and (chunk := changes.now(place)) is not None:
+                ready.append((index, chunk))
+            else:
+                left.append(index)
+                slow |= changes is not None
+        if ready:
+            deliver(ready)
+        if not slow:
+            self._request(left, deliver, done, keep=keep, ahead=ahead)
+            return
+
+        def combine() -> None:
+            self.gathering.scatter()
+            self._request(left, deliver, done, keep=keep)
+
+        # Scattering, and combining changes with stored elements, takes too long for the event loop.
+        self.in_thread(combine, done, ahead=ahead)
+
+    def request_parts(self, wanted: Wanted) -> None:
+        if self.clean:
+            super().request_parts(wanted)
+        else:
+            self.request(list(wanted.spans), wanted.deliver, wanted.done, keep=wanted.keep)
+
+    def _request(
+        self,
+        indices: Sequence[Index],
+        deliver: Deliver,
+        done: Done,
+        *,
+        keep: Keep,
+        ahead: bool = False,
+    ) -> None:
+        """Deliver chunks as they are stored, with their changes."""
+        layout = self.array.layout
+        stored_since = self._dirty.enter()
+        outdated: list[Index] = []
+
+        def overlay(delivery: Delivery) -> None:
+            found: list[tuple[Index, Chunk]] = []
+            for index, chunk in delivery:
+                stored = layout.stored_index(index)
+                tile, place = self.tiles.locate(index)
+                changes = self._dirty.find(tile)
+                with nullcontext() if changes is None else changes.lock:
+                    # Elements stored meanwhile may be missing both in the loaded chunk and in the
+                    # changes, or there may be no changes any more.
+                    if stored in stored_since or (changes is not None and changes.gone):
+                        outdated.append(index)
+                    elif changes is None:
+                        found.append((index, chunk))
+                    else:
+                        found.append((index, changes.merged(place, chunk)))
+            if found:
+                deliver(found)
+
+        def over(error: ChunkError | None) -> None:
+            self._dirty.leave(stored_since)
+            if outdated and error is None:
+                self.request(outdated, deliver, done, keep=keep, ahead=ahead)
+            else:
+                done(error)
+
+        super().request(indices, overlay, over, keep=keep, ahead=ahead)
+
+    def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
+        """As `CachedArray.scan`. Blocks: not for the event loop."""
+        self.gathering.scatter()
+        if not self._dirty:
+            # Changes during the scan also change `state`.
+            super().scan(block, done, ahead=ahead)
+            return
+        by_index = {piece.chunk: piece for piece in block.pieces()}
+
+        def deliver(delivery: Delivery) -> None:
+            for index, chunk in delivery:
+                piece = by_index[index]
+                piece.target[...] = chunk.view(block.carrier)[piece.source]
+
+        self.request(list(by_index), deliver, done, keep=Keep.NO, ahead=ahead)
 
     # --- writing ----------------------------------------------------------------
 
@@ -85,12 +228,7 @@ class WritableArray(OverlaidArray):
             these cannot be stored. False: return False if there is no memory now, or if the write
             would take long.
         """
-
-        def apply(changes: TileChanges) -> bool:
-            changes.write(where, values, view)
-            return True
-
-        return self._change(tile, apply, values, wait=wait)
+        return self._change(tile, lambda c: c.write(where, values, view), values, wait=wait)
 
     def write_part(self, tile: Index, place: Index, value: Bytes, known: Bits, wait: bool) -> bool:
         """Set some bytes of one element; otherwise as `write`.
@@ -104,13 +242,13 @@ class WritableArray(OverlaidArray):
             if not wait:
                 return False
             # Too many elements are new in part. Storing them completes them from the store.
-            self._flusher.flush_object(self.tiles.stored(tile))
+            self.flush_object(self.tiles.stored(tile))
         return True
 
     def _change(
         self,
         tile: Index,
-        apply: Callable[[TileChanges], bool],
+        apply: Callable[[TileChanges], bool | None],
         values: Chunk | None,
         *,
         wait: bool,
@@ -133,8 +271,7 @@ class WritableArray(OverlaidArray):
                 budget.release(reserved)
                 raise
             if tried.done is not None:
-                budget.charge(max(0, tried.taken - reserved))
-                budget.release(max(0, reserved - tried.taken))
+                budget.charge(tried.taken - reserved)
                 if tried.done:
                     self._written()
                 self._submit_whole(tile)
@@ -150,7 +287,7 @@ class WritableArray(OverlaidArray):
     def _try_change(
         self,
         tile: Index,
-        apply: Callable[[TileChanges], bool],
+        apply: Callable[[TileChanges], bool | None],
         values: Chunk | None,
         reserved: float,
         *,
@@ -175,7 +312,7 @@ class WritableArray(OverlaidArray):
                 if need > reserved:
                     return _Tried(None, need)
                 was_whole = changes.whole
-                done = apply(changes)
+                done = apply(changes) is not False
                 taken = grown(changes)
                 if not self._dirty.put(tile, changes, was_whole=was_whole):
                     continue
@@ -206,7 +343,7 @@ class WritableArray(OverlaidArray):
         self._flusher.due.add(added.due)
         for change in left:
             # The gathering has reserved the memory, and has counted the write.
-            apply = partial(_apply, change)
+            apply = partial(_write_boxes, change)
             tried = self._try_change(change.tile, apply, None, math.inf, wait=True, since=since)
             self._submit_whole(change.tile)
             yield tried.taken
@@ -240,27 +377,13 @@ class WritableArray(OverlaidArray):
             where = tuple([slice(s.start, s.start + n) for s, n in zip(part, valid, strict=True)])
             self.write(tile, where, np.broadcast_to(fill, valid), plain, True)
         for stored in {layout.stored_index(index) for index in indices}:
-            self._flusher.flush_object(stored)
+            self.flush_object(stored)
 
     # --- restoring, see `zarrfs.cache.write.restoring` ---------------------------
 
     def adopt(self, tile: Index, elements: Chunk, marked: Bits) -> None:
         """Change the ``marked`` elements of a tile. Blocks. Raises ZarrfsError."""
-
-        def apply(changes: TileChanges) -> bool:
-            changes.adopt(elements, marked)
-            return True
-
-        self._change(tile, apply, None, wait=True)
-
-    def flush_object(self, stored: Index) -> None:
-        """Store the changes of one object. Blocks. Raises ZarrfsError; the changes stay then."""
-        self._flusher.flush_object(stored)
-
-
-def _apply(change: Change, changes: TileChanges) -> bool:
-    changes.write_boxes(*change[1:])
-    return True
+        self._change(tile, lambda changes: changes.adopt(elements, marked), None, wait=True)
 
 
 class _Tried(NamedTuple):
@@ -271,3 +394,7 @@ class _Tried(NamedTuple):
 
     done: bool | None
     taken: int
+
+
+def _write_boxes(change: Change, changes: TileChanges) -> None:
+    changes.write_boxes(*change[1:])
