@@ -12,9 +12,9 @@ from tests.fs.arrays import Cached, Fetch
 from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
-from zarrfs.cache.read import loading
+from zarrfs.cache.read import chunk_loads
+from zarrfs.cache.read.chunk_loads import equal_jobs
 from zarrfs.cache.read.flights import Keep
-from zarrfs.cache.read.loading import equal_jobs
 from zarrfs.format.shard_index import MISSING
 
 pytestmark = pytest.mark.timeout(60)
@@ -73,7 +73,7 @@ def ask(cached, indices, **how):
 
 @pytest.mark.parametrize("keep", [Keep.IN_ORDER, Keep.AS_STORED, Keep.NO])
 def test_those_of_a_shard_come_together(store, monkeypatch, keep):
-    monkeypatch.setattr(loading, "_PATIENCE", inf)
+    monkeypatch.setattr(chunk_loads, "_PATIENCE", inf)
     cached = Cached(store)
     fetch = ask(cached, ALL, keep=keep)
     fetch.check(ALL)
@@ -86,7 +86,7 @@ def test_those_of_a_shard_come_together(store, monkeypatch, keep):
 
 
 def test_none_waits_long_for_the_others(monkeypatch):
-    monkeypatch.setattr(loading, "_PATIENCE", 0.0)
+    monkeypatch.setattr(chunk_loads, "_PATIENCE", 0.0)
     document = array_document((4 * SIDE,), (SIDE,))
     objects = {f"c/{i}": np.full(SIDE, i, "<i2").tobytes() for i in range(4)}
     store = FaultStore(MemoryStore({"zarr.json": document, **objects}))
@@ -110,7 +110,7 @@ def test_none_waits_long_for_the_others(monkeypatch):
 
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_each_gets_what_it_asked_for(store, monkeypatch, patience):
-    monkeypatch.setattr(loading, "_PATIENCE", patience)
+    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
     cached = Cached(store)
     go = threading.Event()
     store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
@@ -126,7 +126,7 @@ def test_each_gets_what_it_asked_for(store, monkeypatch, patience):
 
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
-    monkeypatch.setattr(loading, "_PATIENCE", patience)
+    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
     cached = Cached(store)
     go = threading.Event()
     store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
@@ -147,7 +147,7 @@ def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
 
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, patience):
-    monkeypatch.setattr(loading, "_PATIENCE", patience)
+    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
     cached = Cached(store)
     read = cached.array.array.read_chunks
 
@@ -170,7 +170,7 @@ def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, pati
 @pytest.mark.parametrize("patience", [0.0, inf])
 def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patience):
     """All of a job are on their way when some of them are replaced."""
-    monkeypatch.setattr(loading, "_PATIENCE", patience)
+    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
     cached = Cached(store)
     ask(cached, ALL).check(ALL)
     cached.array._loads.drop(None)

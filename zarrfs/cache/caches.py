@@ -172,7 +172,7 @@ class Caches:
         if self.write_back is not None:
             self.write_back.resize(shares.changes, shares.storing)
         for array in arrays:
-            array.set_memory(self.largest_load)
+            array.array.set_memory(self.largest_load)
 
     def _least(self, arrays: Sequence[CachedArray], low: int) -> int:
         """The least MiB that open arrays fit into, more than ``low`` bytes, which are too few."""
@@ -235,23 +235,6 @@ class Caches:
 
         Raises BudgetExceeded if a single chunk does not fit.
         """
-        array = self._open(path, metadata, document, read_only=read_only)
-        with self._arrays_lock:
-            self._arrays.add(array)
-        return array
-
-    def forget(self, array: CachedArray) -> None:
-        """The array is not in use: `set_memory` need not ask whether it fits. Does not block."""
-        with self._arrays_lock:
-            self._arrays.discard(array)
-
-    def _all_arrays(self) -> list[CachedArray]:
-        with self._arrays_lock:
-            return list(self._arrays)
-
-    def _open(
-        self, path: str, metadata: ArrayMetadata, document: str | None, *, read_only: bool
-    ) -> CachedArray:
         config = self._config
         array = Array(
             self._store,
@@ -263,19 +246,33 @@ class Caches:
         recheck = math.inf if self._store.traits.immutable else config.recheck
         if recheck is None:
             recheck = _LOCAL_RECHECK if self._store.traits.near else _REMOTE_RECHECK
-        if read_only:
-            return CachedArray(self.cache, array, 0, self._processes)
-        if self.write_back is None or not array.layout.data_type.fixed_size:
-            return CachedArray(self.cache, array, recheck, self._processes)
-        # Without `fill_missing` a missing chunk is an error, so chunks of fill values are stored.
-        store_fill = config.store_fill or not config.fill_missing
-        writer = ChunkWriter(
-            array,
-            store_fill=store_fill,
-            largest_whole=config.memory // 8,
-            each=self.write_back.each,
-        )
-        return WritableArray(self.cache, array, recheck, self.write_back, writer, self._processes)
+        if read_only or self.write_back is None or not array.layout.data_type.fixed_size:
+            recheck = 0 if read_only else recheck
+            cached = CachedArray(self.cache, array, recheck, self._processes)
+        else:
+            writer = ChunkWriter(
+                array,
+                # Without `fill_missing` a missing chunk is an error, so chunks of fill values are
+                # stored.
+                store_fill=config.store_fill or not config.fill_missing,
+                largest_whole=config.memory // 8,
+                each=self.write_back.each,
+            )
+            cached = WritableArray(
+                self.cache, array, recheck, self.write_back, writer, self._processes
+            )
+        with self._arrays_lock:
+            self._arrays.add(cached)
+        return cached
+
+    def forget(self, array: CachedArray) -> None:
+        """The array is not in use: `set_memory` need not ask whether it fits. Does not block."""
+        with self._arrays_lock:
+            self._arrays.discard(array)
+
+    def _all_arrays(self) -> list[CachedArray]:
+        with self._arrays_lock:
+            return list(self._arrays)
 
     @property
     def largest_load(self) -> int:

@@ -138,10 +138,6 @@ class ArrayChunks:
         """How many of these chunks are cached, no matter when they were checked."""
         return sum([index in self._held for index in indices])
 
-    def holds_any(self, indices: Iterable[Index]) -> bool:
-        """Whether any of these chunks is cached, no matter when it was checked."""
-        return not self._held.keys().isdisjoint(indices)
-
     def confirm(self, index: Index, chunk: CachedChunk, checked: int) -> bool:
         """Pin a chunk that the store has confirmed, if it is still cached. With the lock held.
 
@@ -162,7 +158,7 @@ class ArrayChunks:
         freed = 0
         for index, chunk in coming:
             if index in self._held:
-                freed += self._drop(index)
+                freed += self.drop([index])
             self._held[index] = chunk
             self._cache.chunks += 1
             self._cache.add(chunk)
@@ -173,9 +169,9 @@ class ArrayChunks:
 
         Returns the bytes to release to the budget. With the lock held.
         """
-        return sum(
-            [self._drop(index) for index in list(self._held if indices is None else indices)]
-        )
+        wanted = list(self._held) if indices is None else indices
+        dropped = [self._held[index] for index in wanted if index in self._held]
+        return sum(map(self._cache.remove, dropped))
 
     def keys(self) -> list[Index]:
         """The indices of all cached chunks. With the lock held."""
@@ -185,10 +181,6 @@ class ArrayChunks:
         """For `CachedChunk`: this chunk has been evicted. With the lock held."""
         del self._held[index]
         self._cache.chunks -= 1
-
-    def _drop(self, index: Index) -> int:
-        chunk = self._held.get(index)
-        return 0 if chunk is None else self._cache.remove(chunk)
 
 
 def _base_size(chunk: Chunk) -> int:
@@ -230,15 +222,11 @@ class Freshness:
         self.changed_ns = 0
         self.checks = self.not_before = 0
 
-    def saw(self, stored: Index, generation: Generation | None) -> bool:
-        """A stored object was read in this state (None: it does not exist).
+    def saw(self, seen: Iterable[tuple[Index, Generation | None]]) -> list[Index]:
+        """Stored objects were read in these states (None: one does not exist).
 
-        Returns whether it was in another state before, so that earlier data are out of date.
+        Returns those that were in another state before, so that earlier data are out of date.
         """
-        return bool(self.saw_all([(stored, generation)]))
-
-    def saw_all(self, seen: Iterable[tuple[Index, Generation | None]]) -> list[Index]:
-        """As `saw` for each object; returns those that were in another state before."""
         changed = []
         with self._lock:
             known = self._seen

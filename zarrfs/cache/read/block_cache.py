@@ -128,11 +128,6 @@ class BlockCache:
         entry.wanted = False
         self.order.move_to_end(entry, last=False)
 
-    def release(self, freed: int) -> None:
-        """Release the bytes of removed entries to the budget. Without the lock."""
-        if freed:
-            self.budget.release(freed)
-
     def unpin(self, pinned: Iterable[Entry]) -> None:
         """The readers that pinned these entries have finished copying. Without the lock."""
         idle = False

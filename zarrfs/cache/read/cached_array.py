@@ -60,12 +60,8 @@ class CachedArray:
     def retire(self) -> None:
         """No program will write to the array again. Does not block."""
 
-    def drop(self) -> None:
-        """Forget all cached chunks."""
-        self._loads.drop(None)
-
-    def forget(self, indices: Sequence[Index]) -> None:
-        """Forget these chunks. Does not block."""
+    def drop(self, indices: Sequence[Index] | None = None) -> None:
+        """Forget these chunks; None: all. Does not block."""
         self._loads.drop(indices)
 
     @property
@@ -98,10 +94,6 @@ class CachedArray:
     def reads_parts(self) -> bool:
         """Whether `request_parts` may do more than `request` now."""
         return self._parts is not None and self._parts.pay
-
-    def set_memory(self, memory: int) -> None:
-        """See `Array.set_memory`."""
-        self.array.set_memory(memory)
 
     # --- cached chunks ----------------------------------------------------------
 

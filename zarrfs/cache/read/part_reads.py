@@ -172,7 +172,7 @@ class PartReads:
         read = self._parts.read(index, span, self._most)
         if read is not None:
             stored = self._array.layout.stored_index(index)
-            if self._freshness.saw(stored, read.generation):
+            if self._freshness.saw([(stored, read.generation)]):
                 self._loads.drop_stored({stored})
         return read
 

@@ -100,19 +100,16 @@ class Scanner:
         if not held or (self._processes is not None and 2 * held < job.count):
             return self._decode(job)
         for part in job.split(self._array.layout, job.count):
-            if (error := self._read_part(part)) is not None:
+            if not self._held(part):
+                error = self._decode(part)
+            elif left := self._copy_cached(part):
+                read = partial(read_pieces, self._array, left, part.carrier)
+                error = self._read_in_room(len(left), read)
+            else:
+                continue
+            if error is not None:
                 return error
         return None
-
-    def _read_part(self, part: Block) -> ChunkError | None:
-        """As `_read`, for one shard if the array is sharded."""
-        if not self._held(part):
-            return self._decode(part)
-        left = self._copy_cached(part)
-        if not left:
-            return None
-        read = partial(read_pieces, self._array, left, part.carrier)
-        return self._read_in_room(len(left), read)
 
     def _decode(self, block: Block) -> ChunkError | None:
         """Decode all chunks of a block."""
@@ -134,7 +131,7 @@ class Scanner:
     def _note(self, chunks: int, read: BlockRead) -> ChunkError | None:
         """Count the chunks that were read, and forget cached chunks that are older."""
         stats = self._cache.stats
-        if changed := self._freshness.saw_all(read.seen):
+        if changed := self._freshness.saw(read.seen):
             self._loads.drop_stored(set(changed))
         stats.misses += chunks
         stats.loads += read.chunks

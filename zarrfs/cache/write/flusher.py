@@ -15,14 +15,12 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from threading import Event
 from typing import NamedTuple
 
 from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
 from zarrfs.array.making.array_documents import StoredEncoding
 from zarrfs.cache.read.cached_array import CachedArray
-from zarrfs.cache.read.flights import Ticket
 from zarrfs.cache.write.dirty_objects import Candidate, DirtyObjects, Taken
 from zarrfs.cache.write.due_objects import DueObjects
 from zarrfs.cache.write.gathering import Gathering
@@ -46,6 +44,7 @@ from zarrfs.errors import (
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Processes, perform
+from zarrfs.jobs.shared_work import SharedWork
 from zarrfs.jobs.store_chunks import NewObject, StoreChunks
 from zarrfs.store.base import ANY, Expected, Generation
 
@@ -125,24 +124,21 @@ class Flusher(Changes):
             return
         size = self._share(len(objects))
         groups = [objects[i : i + size] for i in range(0, len(objects), size)]
-        over = Event()
         errors: list[ZarrfsError] = []
-        ticket = Ticket(len(groups), lambda _error: over.set())
 
-        def flush_some(group: Sequence[Index]) -> None:
+        def flush_some(number: int) -> None:
             try:
                 # Otherwise the flush would wait for an unresponsive store once per object.
                 if not any(isinstance(error, StoreTimeout) for error in errors):
-                    errors.extend(self._flush_objects(group).values())
+                    errors.extend(self._flush_objects(groups[number]).values())
             except Exception as error:
+                log.exception("changes cannot be stored")
                 errors.append(ChunkError.of(self.array.path, error))
-                raise
-            finally:
-                ticket.finish()
 
-        for group in groups:
-            self._write_back.submit(partial(flush_some, group))
-        over.wait()
+        work = SharedWork(flush_some, len(groups))
+        for _ in range(min(self._write_back.flushers, len(groups) - 1)):
+            self._write_back.submit(work.help)
+        work.run()
         if errors:
             raise errors[0]
 
@@ -268,7 +264,7 @@ class Flusher(Changes):
                 continue
             if expected is not ANY:
                 # Storing has read the chunks as other writers have changed them.
-                self._cached.freshness.saw(stored, expected)
+                self._cached.freshness.saw([(stored, expected)])
             anew[stored] = now
         self._cached.stored_anew(anew)
         freed = 0

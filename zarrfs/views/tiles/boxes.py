@@ -71,7 +71,7 @@ class Boxes:
         """
         tiling = self._tiling
         if self._all_read is not None:
-            self._array.forget([self._all_read])
+            self._array.drop([self._all_read])
             self._all_read = None
         first, into = divmod(offset - self.start, tiling.stride)
         if kept and not into and stop - offset >= tiling.nbytes:
