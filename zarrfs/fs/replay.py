@@ -9,10 +9,11 @@ from contextlib import contextmanager
 
 from zarrfs.array.making.resize import Resize
 from zarrfs.cache.write.journal.journal import GrowthEntry, Journal, JournalEntry
-from zarrfs.cache.write.restoring import Outcome, Restored, restore
+from zarrfs.cache.write.restoring import Outcome, restore
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.errors import (
     EntryNotFound,
+    JournalError,
     MetadataError,
     NodeNotFound,
     StoreConflict,
@@ -94,7 +95,7 @@ def replay_changes(journal: Journal, tree: Tree) -> None:
     """
     by_path: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in journal.entries():
-        by_path[entry.path].append(entry)
+        by_path[entry.header.path].append(entry)
     first: ZarrfsError | None = None
     for path, entries in by_path.items():
         array = _writable(tree, path)
@@ -103,8 +104,8 @@ def replay_changes(journal: Journal, tree: Tree) -> None:
                 journal.set_aside(entry, f"holds {_name(entry)}, which {_ELSEWHERE}")
             continue
         try:
-            for restored in restore(array, entries):
-                _conclude(journal, restored)
+            for entry, outcome in restore(array, entries):
+                _conclude(journal, entry, outcome)
         except ZarrfsError as error:
             first = first or error
     journal.clean()
@@ -112,23 +113,22 @@ def replay_changes(journal: Journal, tree: Tree) -> None:
         raise first
 
 
-def _conclude(journal: Journal, restored: Restored) -> None:
-    entry = restored.entry
+def _conclude(journal: Journal, entry: JournalEntry, outcome: Outcome | JournalError) -> None:
     chunk = _name(entry)
-    if restored.outcome is Outcome.STORED:
+    if outcome is Outcome.STORED:
         journal.remove(entry)
         log.info("stored %s from the journal", chunk)
-    elif restored.outcome is Outcome.WAITS:
+    elif outcome is Outcome.WAITS:
         log.warning("%s cannot be read: its changes stay in the journal", chunk)
-    elif restored.error is not None:
-        journal.damaged(entry, restored.error)
+    elif isinstance(outcome, JournalError):
+        journal.damaged(entry, outcome)
     else:
-        why = _OLDER if restored.outcome is Outcome.OLDER else _ELSEWHERE
+        why = _OLDER if outcome is Outcome.OLDER else _ELSEWHERE
         journal.set_aside(entry, f"holds {chunk}, which {why}")
 
 
 def _name(entry: JournalEntry) -> str:
-    return f"chunk {list(entry.index)} of /{entry.path}"
+    return f"chunk {list(entry.header.index)} of /{entry.header.path}"
 
 
 def _writable(tree: Tree, path: str) -> WritableArray | None:

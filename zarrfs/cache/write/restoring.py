@@ -13,7 +13,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,28 +37,21 @@ _ROWS = re.compile(r"\[(\d+)(.*)", re.DOTALL)
 
 
 class Outcome(Enum):
-    """The outcome of an entry.
+    """The outcome of an entry; a `JournalError` stands for that of a damaged one.
 
     STORED : its changes are in the store, or later changes of the same elements are.
     OLDER : others have changed the stored object since.
     ELSEWHERE : the array is another one by now.
-    DAMAGED : the entry cannot be read.
     WAITS : the stored chunk cannot be read, so the replay cannot judge the entry, which stays.
     """
 
     STORED = auto()
     OLDER = auto()
     ELSEWHERE = auto()
-    DAMAGED = auto()
     WAITS = auto()
 
 
-class Restored(NamedTuple):
-    """The outcome of an entry; ``error`` says why it is damaged."""
-
-    entry: JournalEntry
-    outcome: Outcome
-    error: JournalError | None = None
+Restored = tuple[JournalEntry, Outcome | JournalError]
 
 
 def restore(target: WritableArray, entries: Iterable[JournalEntry]) -> Iterator[Restored]:
@@ -74,9 +66,9 @@ def restore(target: WritableArray, entries: Iterable[JournalEntry]) -> Iterator[
     by_object: dict[Index, list[JournalEntry]] = defaultdict(list)
     for entry in entries:
         if _belongs(target, entry):
-            by_object[target.tiles.stored(entry.index)].append(entry)
+            by_object[target.tiles.stored(entry.header.index)].append(entry)
         else:
-            yield Restored(entry, Outcome.ELSEWHERE)
+            yield entry, Outcome.ELSEWHERE
     for stored, members in by_object.items():
         members.sort(key=lambda entry: (entry.header.written_ns, entry.name))
         try:
@@ -92,10 +84,12 @@ def restore(target: WritableArray, entries: Iterable[JournalEntry]) -> Iterator[
 def _belongs(target: WritableArray, entry: JournalEntry) -> bool:
     """Whether an entry belongs to a tile of this array, which may have grown since."""
     array, tiles = target.array, target.tiles
-    if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(entry.index):
+    if not _same_layout(layout_name(array, tiles), entry) or not tiles.grid.contains(
+        entry.header.index
+    ):
         return False
     # The entry is loaded, which takes memory, only if it has this form.
-    form, (*shape, units) = tiles.form(entry.index), entry.header.shape
+    form, (*shape, units) = tiles.form(entry.header.index), entry.header.shape
     return (*shape, units * entry.header.item_size) == (*form.shape, form.dtype.itemsize)
 
 
@@ -119,23 +113,23 @@ def _restore_object(
         try:
             change = entry.load()
         except JournalError as error:
-            results[entry] = Restored(entry, Outcome.DAMAGED, error)
+            results[entry] = error
             continue
         new: Bits = np.logical_and.reduce(change.new, axis=-1)
         target.adopt(change.index, change.elements, new)
         for place in map(tuple, np.argwhere(change.new.any(axis=-1) & ~new).tolist()):
             value, known = change.units[place].view(np.uint8), change.new[place]
             target.write_part(change.index, place, value, known, True)
-        results[entry] = Restored(entry, Outcome.STORED)
+        results[entry] = Outcome.STORED
         changed = True
     if changed:
         target.flush_object(stored)
-    return [results[entry] for entry in members]
+    return [(entry, results[entry]) for entry in members]
 
 
 def _judge(
     target: WritableArray, stored: Index, members: list[JournalEntry]
-) -> dict[JournalEntry, Restored]:
+) -> dict[JournalEntry, Outcome | JournalError]:
     """The results of entries that must not be stored.
 
     Their changes are stored already if the last replay was interrupted after storing them: then the
@@ -145,9 +139,9 @@ def _judge(
     info = array.stored_info(stored)
     newer = 0 if info is None else info.mtime_ns or 0
     state = state_name(None if info is None else info.generation)
-    results: dict[JournalEntry, Restored] = {}
-    for index in {entry.index for entry in members}:
-        same = [entry for entry in members if entry.index == index]
+    results: dict[JournalEntry, Outcome | JournalError] = {}
+    for index in {entry.header.index for entry in members}:
+        same = [entry for entry in members if entry.header.index == index]
         if all(_in_time(entry, newer, state) for entry in same):
             continue
         elements = stored_tile(array, tiles, index)
@@ -156,12 +150,12 @@ def _judge(
             try:
                 change = entry.load()
             except JournalError as error:
-                results[entry] = Restored(entry, Outcome.DAMAGED, error)
+                results[entry] = error
                 continue
             if not _in_time(entry, newer, state):
                 outcome = _judged(tiles, elements, entry, change, later)
                 if outcome is not None:
-                    results[entry] = Restored(entry, outcome)
+                    results[entry] = outcome
             later = later | change.new
     return results
 

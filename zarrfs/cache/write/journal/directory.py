@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from zarrfs.errors import JournalError
+from zarrfs.store.local.file_locks import try_lock
 
 CONFLICTS = "conflicts"
 DAMAGED = "damaged"
@@ -66,9 +66,7 @@ class JournalDirectory:
         descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=directory)
         try:
             os.fchmod(descriptor, 0o600)
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if os.fstat(descriptor).st_nlink:
+            if try_lock(descriptor) is not False and os.fstat(descriptor).st_nlink:
                 return descriptor
         except BaseException:
             self._drop(temporary, directory)
@@ -140,9 +138,9 @@ class JournalDirectory:
                 found = os.fstat(descriptor)
                 if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
                     return
-                # Raises BlockingIOError while a mount writes the file.
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(name, dir_fd=directory)
+                # A mount that writes the file has it locked.
+                if try_lock(descriptor):
+                    os.unlink(name, dir_fd=directory)
             finally:
                 os.close(descriptor)
 
@@ -184,7 +182,12 @@ class JournalDirectory:
             alone = True
             # The code that reads the directory reports that it cannot be opened.
             with suppress(OSError, NotOurs):
-                alone = _lock(stack.enter_context(self._open()), patience)
+                directory = stack.enter_context(self._open())
+                give_up = time.monotonic() + patience
+                while not (alone := try_lock(directory) is not False):
+                    if time.monotonic() >= give_up:
+                        break
+                    time.sleep(0.05)
             yield alone
 
     @contextmanager
@@ -237,18 +240,3 @@ def _make_directory(name: str, above: int) -> None:
     finally:
         os.close(made)
     os.fsync(above)
-
-
-def _lock(directory: int, patience: float) -> bool:
-    give_up = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= give_up:
-                return False
-            time.sleep(0.05)
-        except OSError:
-            return True  # a file system without locks
-        else:
-            return True

@@ -38,7 +38,6 @@ from zarrfs.cache.write.journal.pending import (
 )
 from zarrfs.counted import counted
 from zarrfs.errors import JournalError
-from zarrfs.format.chunk_grid import Index
 
 log = logging.getLogger(__name__)
 
@@ -54,14 +53,6 @@ class JournalEntry:
     directory: JournalDirectory
     name: str
     header: ChunkHeader
-
-    @property
-    def path(self) -> str:
-        return self.header.path
-
-    @property
-    def index(self) -> Index:
-        return self.header.index
 
     def load(self) -> Change:
         """The changes. Raises JournalError if they are damaged or gone."""
@@ -154,8 +145,7 @@ class Journal:
     def _forget(self, names: set[str]) -> None:
         """Remove entries whose changes have been stored since they were kept."""
         for name in names:
-            with _telling(f"{self.directory / name} is stored and cannot be removed"):
-                self._own.remove(name)
+            self._remove(name)
         self._kept -= names
 
     def _not_kept(self, pending: Pending, error: Exception) -> JournalError:
@@ -197,8 +187,11 @@ class Journal:
 
     def remove(self, entry: JournalEntry | GrowthEntry) -> None:
         """Remove an entry whose changes are stored. A failure is logged."""
-        with _telling(f"{self.directory / entry.name} is stored and cannot be removed"):
-            self._own.remove(entry.name)
+        self._remove(entry.name)
+
+    def _remove(self, name: str) -> None:
+        with _telling(f"{self.directory / name} is stored and cannot be removed"):
+            self._own.remove(name)
 
     def set_aside(self, entry: JournalEntry | GrowthEntry, why: str) -> None:
         """Move an entry that must not be stored to ``conflicts``, for a person to check. Logged."""

@@ -114,7 +114,7 @@ def stored_tile(array: Array, tiles: Tiles, tile: Index) -> Chunk | None:
             chunk = array.fill_chunk(result.index)
         if chunk is None:
             return None
-        elements[form.part(tiles.locate(result.index).place)] = chunk
+        elements[form.part(tiles.locate(result.index)[1])] = chunk
     return elements
 
 
