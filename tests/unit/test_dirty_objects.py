@@ -32,7 +32,7 @@ def written(dirty: DirtyObjects, tile: Index, count: int, value: int = 0) -> Non
                 continue
             was_whole = changes.whole
             changes.write((slice(0, count),), values, values.dtype)
-            if dirty.put(tile, changes, was_whole=was_whole):
+            if not dirty.put([(tile, changes, was_whole)]):
                 return
 
 
@@ -93,7 +93,6 @@ def test_nobody_who_asks_waits_for_whoever_copies():
 
     def ask() -> None:
         answers.append(dirty.find(CHUNK))
-        answers.append(dirty.any({CHUNK}))
         answers.append(dirty.schedule(0.0))
         answers.append(dirty.candidate(lambda stored: False, partly=True))
         answers.append(dirty.dirty_bytes)
@@ -104,7 +103,7 @@ def test_nobody_who_asks_waits_for_whoever_copies():
         thread.start()
         thread.join(30)
         assert not thread.is_alive()
-    assert len(answers) == 5
+    assert len(answers) == 4
 
 
 def test_a_writer_whose_tile_is_stored_meanwhile_changes_another_one():
@@ -226,9 +225,9 @@ def test_what_is_scheduled_is_left_to_whoever_stores_it():
     written(dirty, (0,), 1000)
     written(dirty, (1,), 10)
     assert listed(dirty, partly=False) == (0,)
-    assert dirty.schedule_whole((0,))
-    assert not dirty.schedule_whole((0,))
-    assert not dirty.schedule_whole((1,))
+    assert dirty.schedule_whole([(0,)])
+    assert not dirty.schedule_whole([(0,)])
+    assert not dirty.schedule_whole([(1,)])
     assert listed(dirty, partly=False) is None
     assert listed(dirty, partly=True) == (1,)
     # Memory comes free without anybody's doing as long as these differ.
@@ -246,7 +245,7 @@ def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
     written(dirty, (0,), 10)
     assert dirty.begin((0,))
     written(dirty, (0,), 1000)
-    assert dirty.schedule_whole((0,))
+    assert dirty.schedule_whole([(0,)])
     dirty.forget_stored((0,), dirty.copies((0,), 1 << 20).tiles)
     dirty.end((0,))
     assert not dirty
@@ -255,22 +254,21 @@ def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
     assert dirty.begun == dirty.ended
 
 
-def whole(dirty: DirtyObjects, tile: Index, value: int) -> tuple[Index, TileChanges]:
+def whole(dirty: DirtyObjects, tile: Index, value: int) -> tuple[Index, TileChanges, bool]:
     """All elements of a tile."""
     form = dirty.tiles.form(tile)
-    return tile, TileChanges(form, 0.0, np.full(form.shape, value, "<i2"))
+    return tile, TileChanges(form, 0.0, np.full(form.shape, value, "<i2")), False
 
 
 def test_new_tiles_are_due_at_once_unless_others_changed_them():
     dirty = objects()
     written(dirty, (1,), 3, 1)
-    added = dirty.put_whole([whole(dirty, (0,), 5), whole(dirty, (1,), 6)])
-    assert added.due == [(0,)]
-    assert added.others == [(1,)]
+    assert dirty.put([whole(dirty, (0,), 5), whole(dirty, (1,), 6)]) == [(1,)]
+    assert dirty.schedule_whole([(0,), (1,)]) == [(0,)]
     assert dirty.bytes_in((0,)) == (2000, True)
     assert not dirty.bytes_in((1,))[1]
     # The caller stores what is due: nobody else is told to.
-    assert not dirty.schedule_whole((0,))
+    assert not dirty.schedule_whole([(0,)])
     assert dirty.begin((0,))
     taken = dirty.copies((0,), 1 << 20)
     assert taken.whole
@@ -289,7 +287,7 @@ def test_a_shard_is_due_when_all_of_its_tiles_are_new():
     dirty = DirtyObjects(Tiles(open_array(MemoryStore({"zarr.json": document})).layout))
     tiles = [(number,) for number in range(4)]
     assert [dirty.tiles.stored(tile) for tile in tiles] == [(0,), (0,), (1,), (1,)]
-    assert dirty.put_whole([whole(dirty, tile, 1) for tile in tiles[:1]]).due == []
-    assert dirty.put_whole([whole(dirty, tile, 2) for tile in tiles[1:3]]).due == [(0,)]
-    assert dirty.put_whole([whole(dirty, tile, 3) for tile in tiles[3:]]).due == [(1,)]
-    assert dirty.put_whole([whole(dirty, tile, 4) for tile in tiles]).others == tiles
+    for some, due in ((tiles[:1], []), (tiles[1:3], [(0,)]), (tiles[3:], [(1,)])):
+        assert dirty.put([whole(dirty, tile, 1) for tile in some]) == []
+        assert dirty.schedule_whole(some) == due
+    assert dirty.put([whole(dirty, tile, 4) for tile in tiles]) == tiles

@@ -137,7 +137,7 @@ def test_what_is_gathered_is_seen_by_readers(opened, case, store, small, data):
     write(file, data, 0, half)
     gathering = mount.array().gathering
     assert gathering.pending
-    assert gathering.in_file == (case[1] == "in a file")
+    assert gathering._gathered.buffer.in_file == (case[1] == "in a file")
     assert mount.read("array.bin", 1 << 20)[:half] == data[:half]
     write(file, data, half)
     assert mount.read("array.bin", 1 << 20) == data

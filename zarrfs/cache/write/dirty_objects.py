@@ -74,17 +74,6 @@ class Taken(NamedTuple):
     more: bool
 
 
-class Scheduled(NamedTuple):
-    """The result of adding tiles that are new as a whole.
-
-    due : objects that are whole now: the caller must store them.
-    others : tiles that had changes already, to which nothing was added.
-    """
-
-    due: list[Index]
-    others: list[Index]
-
-
 class DirtyObjects:
     """Thread-safe.
 
@@ -124,65 +113,50 @@ class DirtyObjects:
             found = self._objects.get(stored)
             return None if found is None else found.tiles.get(tile)
 
-    def put(self, tile: Index, changes: TileChanges, *, was_whole: bool) -> bool:
-        """Add a tile with changes, or note that it has changed. The caller holds its lock.
+    def put(self, tiles: Sequence[tuple[Index, TileChanges, bool]]) -> list[Index]:
+        """Add tiles with changes, or note that they have changed. The caller holds their locks.
 
-        was_whole : whether the tile was new as a whole before.
+        tiles : each with its changes, and whether it was new as a whole before.
 
-        Returns False, and does nothing, if the tile has other changes by now.
+        Returns the tiles that have other changes by now, of which nothing is noted.
         """
-        stored = self.tiles.stored(tile)
-        with self.changed:
-            found = self._objects.get(stored)
-            if found is None:
-                found = _DirtyObject(self.tiles.count_in(stored), changes.since)
-                self._objects[stored] = found
-            if found.tiles.setdefault(tile, changes) is not changes:
-                return False
-            if changes.whole != was_whole:
-                self._count(stored, found, changes.whole - was_whole)
-            return True
-
-    def put_whole(self, tiles: Sequence[tuple[Index, TileChanges]]) -> Scheduled:
-        """Add tiles that are new as a whole, of which no other thread knows yet."""
-        places = self.tiles.all_stored([tile for tile, _ in tiles])
+        places = self.tiles.all_stored([tile for tile, _, _ in tiles])
         others: list[Index] = []
         touched: dict[Index, _DirtyObject] = {}
         with self.changed:
-            for stored, (tile, changes) in zip(places, tiles, strict=True):
+            for stored, (tile, changes, was_whole) in zip(places, tiles, strict=True):
                 found = touched.get(stored) or self._objects.get(stored)
                 if found is None:
                     found = _DirtyObject(self.tiles.count_in(stored), changes.since)
                     self._objects[stored] = found
                 if found.tiles.setdefault(tile, changes) is not changes:
                     others.append(tile)
-                    continue
-                found.whole_tiles += 1
-                touched[stored] = found
-            due = [
-                stored for stored, found in touched.items() if found.whole and not found.scheduled
-            ]
-            for stored in due:
-                self._schedule(stored, touched[stored])
-        return Scheduled(due, others)
+                elif changes.whole != was_whole:
+                    found.whole_tiles += changes.whole - was_whole
+                    touched[stored] = found
+            for stored, found in touched.items():
+                self._sort(stored, found)
+        return others
 
-    def schedule_whole(self, stored: Index) -> bool:
-        """Whether all of an object is new and no thread is going to store it: the caller must."""
+    def schedule_whole(self, tiles: Sequence[Index]) -> list[Index]:
+        """The objects of these tiles that are new as a whole and that no thread is going to store.
+
+        The caller must store them.
+        """
+        places = dict.fromkeys(self.tiles.all_stored(tiles))
+        due: list[Index] = []
         with self.changed:
-            found = self._objects.get(stored)
-            if found is None or not found.whole or found.scheduled:
-                return False
-            self._schedule(stored, found)
-            return True
+            for stored in places:
+                found = self._objects.get(stored)
+                if found is not None and found.whole and not found.scheduled:
+                    self._schedule(stored, found)
+                    due.append(stored)
+        return due
 
     def _schedule(self, stored: Index, found: _DirtyObject) -> None:
         found.scheduled = True
         self._whole.pop(stored, None)
         self.begun += 1
-
-    def _count(self, stored: Index, found: _DirtyObject, more: int) -> None:
-        found.whole_tiles += more
-        self._sort(stored, found)
 
     def _sort(self, stored: Index, found: _DirtyObject) -> None:
         if found.whole and not found.seen_to:
@@ -303,10 +277,11 @@ class DirtyObjects:
                     freed += changes.charged
                     with self.changed:
                         del found.tiles[tile]
-                        self._count(stored, found, -was_whole)
+                        found.whole_tiles -= was_whole
+                        self._sort(stored, found)
                 else:
                     freed -= grown(changes)
-                    self.put(tile, changes, was_whole=was_whole)
+                    self.put([(tile, changes, was_whole)])
         return freed
 
     def end(self, stored: Index) -> int:

@@ -58,13 +58,6 @@ class TileForm(NamedTuple):
         return True
 
 
-class TilePlace(NamedTuple):
-    """The position of a read chunk: its tile, and its place in the tile."""
-
-    tile: Index
-    place: Index
-
-
 class Tiles:
     """The tiles of one array.
 
@@ -94,12 +87,12 @@ class Tiles:
         """Whether each read chunk is a tile of its own."""
         return self._members is None
 
-    def locate(self, index: Index) -> TilePlace:
-        """The tile and place of a read chunk."""
+    def locate(self, index: Index) -> tuple[Index, Index]:
+        """The tile of a read chunk, and its place in the tile."""
         if self._members is None:
-            return TilePlace(index, self._zeros)
+            return index, self._zeros
         both = [divmod(i, n) for i, n in zip(index, self._members, strict=True)]
-        return TilePlace(tuple([tile for tile, _ in both]), tuple([at for _, at in both]))
+        return tuple([tile for tile, _ in both]), tuple([at for _, at in both])
 
     def chunk(self, tile: Index, place: Index) -> Index:
         """The index of the read chunk at ``place`` of a tile."""

@@ -113,7 +113,7 @@ class WritableArray(CachedArray):
     def get_data(self, indices: Sequence[Index]) -> Sequence[memoryview] | None:
         # Readers copy a chunk that may be changing as `get` returns it.
         if not self.clean:
-            tiles = {self.tiles.locate(index).tile for index in indices}
+            tiles = {self.tiles.locate(index)[0] for index in indices}
             if self.gathering.pending or any(map(self._dirty.find, tiles)):
                 return None
         return super().get_data(indices)
@@ -274,7 +274,7 @@ class WritableArray(CachedArray):
                 budget.charge(tried.taken - reserved)
                 if tried.done:
                     self._written()
-                self._submit_whole(tile)
+                self._submit_whole([tile])
                 return tried.done
             # A thread that waits for memory must hold none.
             budget.release(reserved)
@@ -314,7 +314,7 @@ class WritableArray(CachedArray):
                 was_whole = changes.whole
                 done = apply(changes) is not False
                 taken = grown(changes)
-                if not self._dirty.put(tile, changes, was_whole=was_whole):
+                if self._dirty.put([(tile, changes, was_whole)]):
                     continue
                 return _Tried(done, taken)
             finally:
@@ -337,21 +337,19 @@ class WritableArray(CachedArray):
                 whole[change.tile] = change, TileChanges(form, since, change.memory)
             else:
                 left.append(change)
-        added = self._dirty.put_whole([(tile, made) for tile, (_, made) in whole.items()])
-        left += [whole.pop(tile)[0] for tile in added.others]
+        others = self._dirty.put([(tile, made, False) for tile, (_, made) in whole.items()])
+        left += [whole.pop(tile)[0] for tile in others]
         yield sum([made.charged for _, made in whole.values()])
-        self._flusher.due.add(added.due)
+        self._submit_whole(list(whole))
         for change in left:
             # The gathering has reserved the memory, and has counted the write.
             apply = partial(_write_boxes, change)
             tried = self._try_change(change.tile, apply, None, math.inf, wait=True, since=since)
-            self._submit_whole(change.tile)
+            self._submit_whole([change.tile])
             yield tried.taken
 
-    def _submit_whole(self, tile: Index) -> None:
-        stored = self.tiles.stored(tile)
-        if self._dirty.schedule_whole(stored):
-            self._flusher.due.add([stored])
+    def _submit_whole(self, tiles: Sequence[Index]) -> None:
+        self._flusher.due.add(self._dirty.schedule_whole(tiles))
 
     def _written(self) -> None:
         with self._count_lock:
