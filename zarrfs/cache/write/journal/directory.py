@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from zarrfs.errors import JournalError
 from zarrfs.store.local.file_locks import try_lock
+from zarrfs.store.write_parts import write_parts
 
 CONFLICTS = "conflicts"
 DAMAGED = "damaged"
@@ -44,54 +45,31 @@ class JournalDirectory:
 
         pieces : of the content; each call starts from the beginning.
         """
+        temporary = f".{name}.new"
         for _ in range(_RACES):
             self._make()
             # Another mount may remove the empty directory, or may remove the temporary file as a
             # leftover before it is locked.
             with suppress(FileNotFoundError), self._open() as directory:
-                descriptor = self._temporary(name, directory)
-                if descriptor is not None:
-                    try:
-                        self._fill(name, descriptor, pieces(), directory)
-                    finally:
-                        os.close(descriptor)
-                    return
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=directory)
+                descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=directory)
+                try:
+                    os.fchmod(descriptor, 0o600)
+                    if try_lock(descriptor) is False or not os.fstat(descriptor).st_nlink:
+                        continue
+                    for piece in pieces():
+                        write_parts(descriptor, [piece])
+                    os.fsync(descriptor)
+                    os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+                except BaseException:
+                    with suppress(OSError):
+                        os.unlink(temporary, dir_fd=directory)
+                    raise
+                finally:
+                    os.close(descriptor)
+                return
         raise JournalError(f"{self.path} changes all the time")
-
-    def _temporary(self, name: str, directory: int) -> int | None:
-        """A new file, open and locked; None if another mount has removed it meanwhile."""
-        temporary = _temporary_name(name)
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=directory)
-        descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=directory)
-        try:
-            os.fchmod(descriptor, 0o600)
-            if try_lock(descriptor) is not False and os.fstat(descriptor).st_nlink:
-                return descriptor
-        except BaseException:
-            self._drop(temporary, directory)
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-        return None
-
-    def _fill(self, name: str, descriptor: int, pieces: Iterable[bytes], directory: int) -> None:
-        temporary = _temporary_name(name)
-        try:
-            for piece in pieces:
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
-            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        except BaseException:
-            self._drop(temporary, directory)
-            raise
-
-    @staticmethod
-    def _drop(temporary: str, directory: int) -> None:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=directory)
 
     def sync(self) -> None:
         """Make the names of the entries durable."""
@@ -217,10 +195,6 @@ class JournalDirectory:
 
 class NotOurs(JournalError):
     """A file or directory that belongs to another user, or is no regular entry."""
-
-
-def _temporary_name(name: str) -> str:
-    return f".{name}.new"
 
 
 def _make_directory(name: str, above: int) -> None:
