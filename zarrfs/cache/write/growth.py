@@ -138,15 +138,8 @@ class Growth(Changes):
         """A failed attempt may have stored the metadata before it failed."""
         if self._tried is None:
             return
-        array = self._cached.array
-        now = Resize(
-            array.store,
-            array.path,
-            self._shape(self._tried),
-            self._config,
-            zarr_format=array.metadata.zarr_format,
-        ).old
-        if now == self._shape(self._tried):
+        tried = self._resize(self._tried)
+        if tried.old == tried.new:
             self.stored = self._tried
         self._tried = None
 
