@@ -440,8 +440,10 @@ def test_an_entry_that_need_not_be_compared_leaves_those_of_other_chunks_to_be(
 def test_an_entry_that_another_one_has_replaced_since_is_not_loaded(opened, kept):
     """Its header says of which chunk the changes are."""
     leave(opened(), (0, 0, value(1001)), (40, 40, value(1002)))
-    first, second = sorted(Journal(str(kept.journal)).entries(), key=lambda entry: entry.index)
-    assert (first.index, second.index) == ((0, 0), (1, 1))
+    first, second = sorted(
+        Journal(str(kept.journal)).entries(), key=lambda entry: entry.header.index
+    )
+    assert (first.header.index, second.header.index) == ((0, 0), (1, 1))
     content = (kept.journal / second.name).read_bytes()
     (kept.journal / first.name).write_bytes(content)
     with pytest.raises(JournalError, match="another entry"):

@@ -13,7 +13,6 @@ import trio
 
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.tile_changes import TileChanges
-from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.format import copying
 from zarrfs.views.elements.elements import Elements
 
@@ -25,7 +24,7 @@ _COPIES: dict[CodeType, Callable[[dict[str, Any]], int]] = {
     copying.copy_elements.__code__: lambda frame: frame["part"].nbytes,
     Elements._copy.__code__: lambda frame: frame["row"].target.nbytes,
     TileChanges._write.__code__: lambda frame: frame["values"].nbytes,
-    TileCopy.merged.__code__: lambda frame: frame["base"].nbytes,
+    TileChanges.over.__code__: lambda frame: frame["base"].nbytes,
     TileChanges._own_memory.__code__: lambda frame: frame["self"].copies_to_change(),
     Gathering._scatter.__code__: lambda frame: frame["self"].nbytes,
 }

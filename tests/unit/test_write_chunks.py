@@ -40,7 +40,7 @@ def now(changes):
 
 
 def over(changes, base):
-    return changes.merged(only(changes), base)
+    return changes.over(only(changes), base)
 
 
 def stored_over(copy: TileCopy, base):
@@ -204,7 +204,7 @@ def _any_changes(form: TileForm, data, size) -> None:
         for place in np.ndindex(*counts):
             part = form.part(place)
             base = as_chunk(stored[part])
-            chunk = dirty.merged(place, base) if bring else dirty.now(place)
+            chunk = dirty.over(place, base) if bring else dirty.now(place)
             if chunk is not None:
                 cut = tuple(slice(0, n - s.start) for n, s in zip(valid, part, strict=True))
                 assert (as_cells(chunk)[cut] == now[part][cut]).all()

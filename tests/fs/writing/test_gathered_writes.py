@@ -183,7 +183,7 @@ def test_kept_in_the_journal(gathering, tmp_path):
     mount, _ = gathering
     journal = Journal(str(tmp_path))
     mount.write_back.keep(journal)
-    kept = {entry.index: entry for entry in journal.entries()}
+    kept = {entry.header.index: entry for entry in journal.entries()}
     assert set(kept) == {(0, 0, 0), (0, 1, 0)}
     for row in range(2):
         new = kept[0, row, 0].load().elements.view(PLANE)[:10]

@@ -57,8 +57,8 @@ class TileChanges(TileCopy):
     """
 
     __slots__ = (
-        "_behind", "_elements", "_inside", "_later", "_lent", "_missing", "_owns", "_owns_marks",
-        "_storing", "charged", "gone", "lock",
+        "_based", "_behind", "_elements", "_inside", "_later", "_lent", "_missing", "_owns",
+        "_owns_marks", "_storing", "charged", "gone", "lock",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +77,8 @@ class TileChanges(TileCopy):
         self._elements = 0
         self._owns = self._owns_marks = True
         self._missing = math.prod(form.valid)
+        # For each read chunk, whether its unmarked elements have their stored values.
+        self._based: Bits | None = None
         # Whether a copy that is being stored shares the memory: marked elements must not change.
         self._lent = False
         # How many patches are being stored; None: no thread stores the tile.
@@ -183,6 +185,8 @@ class TileChanges(TileCopy):
             self._write(where, whole.reshape((1,) * len(place)), whole.dtype, there=False)
             return True
         self._begin_change(None)
+        if self._based is not None and self._based[self.form.chunk_of(place)]:
+            self._element(place)[known] = value[known]
         return True
 
     def adopt(self, chunk: Chunk, marked: Bits) -> None:
@@ -198,16 +202,34 @@ class TileChanges(TileCopy):
     # --- reading ----------------------------------------------------------------
 
     def now(self, place: Index) -> Chunk | None:
-        """A read chunk, if every element is new and the lock is free: this takes it, never waiting.
+        """A read chunk, if every element inside the array has its new or stored value, else None.
 
-        Readers may read it without the lock; they may or may not see changes made meanwhile.
+        None also while another thread has the lock, which this takes without waiting. Readers may
+        read the chunk without the lock; they may or may not see changes made meanwhile.
         """
         if not self.lock.acquire(blocking=False):
             return None
         try:
-            return self.part(place) if self.whole and not self.gone else None
+            based = self._based is not None and self._based[place]
+            return self.part(place) if (self.whole or based) and not self.gone else None
         finally:
             self.lock.release()
+
+    def over(self, place: Index, base: Chunk) -> Chunk:
+        """As `merged`; the elements that are not new get their stored values in this memory.
+
+        Without that, each read of a chunk with changes would copy all of it: a program that
+        changes an array in chunks of 16 MiB in place took twice the processor time.
+        """
+        merged = self.merged(place, base)
+        if self.whole or self.chunk is None:
+            return merged
+        part = self.form.part(place)
+        if self._based is None:
+            self._based = np.zeros(self.form.counts, bool)
+        copy_marked(self.chunk[part], merged, ~self.marked[part])
+        self._based[place] = True
+        return self.chunk[part]
 
     # --- storing ----------------------------------------------------------------
 
@@ -251,6 +273,8 @@ class TileChanges(TileCopy):
                 del self.parts[place]
         later = np.zeros(self.form.shape, bool) if self._later is None else self._later
         self.end_store()
+        # Elements that were not new have been merged with stored ones, but not in this memory.
+        self._based = np.ones(self.form.counts, bool) if copy.whole else None
         self._set_marks(later)
         return False
 

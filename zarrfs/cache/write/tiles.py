@@ -50,6 +50,10 @@ class TileForm(NamedTuple):
         """The slices of the tile that contain the read chunk at ``place``."""
         return tuple([slice(i * c, i * c + c) for i, c in zip(place, self.chunk, strict=True)])
 
+    def chunk_of(self, element: Index) -> Index:
+        """The place of the read chunk that contains an element."""
+        return tuple([i // c for i, c in zip(element, self.chunk, strict=True)])
+
     def is_whole(self, where: Slices) -> bool:
         """Whether slices contain all elements inside the array."""
         for part, length in zip(where, self.valid, strict=True):

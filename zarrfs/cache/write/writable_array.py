@@ -188,7 +188,7 @@ class WritableArray(CachedArray):
                     elif changes is None:
                         found.append((index, chunk))
                     else:
-                        found.append((index, changes.merged(place, chunk)))
+                        found.append((index, changes.over(place, chunk)))
             if found:
                 deliver(found)
 
