@@ -17,16 +17,15 @@ from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.errors import ChunkError
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges, Part, Step
-from zarrfs.views.elements.elements import Elements
+from zarrfs.views.elements.elements import MOST_NOW, Elements
 from zarrfs.views.slabs.expectation import Expectation
 from zarrfs.views.slabs.sequential_writes import SequentialWrites
 from zarrfs.views.slabs.slabs import Slab, Slabs
 from zarrfs.views.view import Answer, Data, RemainingWrite, converting
 
-# Tiles that the event loop changes for one write, at some 50 µs each, and chunks that it copies
-# from for one read, at up to 30 µs. Larger requests are handled in a thread.
+# Tiles that the event loop changes for one write, at some 50 µs each. Larger requests are handled
+# in a thread.
 _MOST_STEPS = 64
-_MOST_CHUNKS = 512
 
 # A reader counts as scanning after this many sequential bytes, that is, at least two requests: the
 # kernel reads as much around one page of a mapping that a program touches. The kernel keeps several
@@ -63,7 +62,7 @@ class FlatView:
             if offset < stop and (data := self.elements.get_bytes(offset, stop)) is not None:
                 return data
             first, last = self._span(offset, size)
-            if self._crosses_many(first, last):
+            if self.elements.crosses(first, last, MOST_NOW):
                 return None
             elements = self.elements.get(first, last)
         except NotCached:
@@ -75,7 +74,7 @@ class FlatView:
             return
         first, last = self._span(offset, size)
         cut = converting(answer, partial(self._cut, first=first, offset=offset, size=size))
-        if self._crosses_many(first, last):
+        if self.elements.crosses(first, last, MOST_NOW):
             self.elements.array.in_thread(partial(self.elements.fetch, first, last, cut), cut)
         else:
             self.elements.fetch(first, last, cut)
@@ -137,12 +136,6 @@ class FlatView:
         stop = min(offset + size, self.size)
         first = min(offset, stop) // self.item_size
         return first, max(first, -(-stop // self.item_size))
-
-    def _crosses_many(self, first: int, last: int) -> bool:
-        """Whether the elements are in too many chunks for the event loop to list."""
-        if (last - first) // self.elements.mean_piece < _MOST_CHUNKS:
-            return False
-        return self.elements.count_chunks(first, last) > _MOST_CHUNKS
 
     def _cut(self, elements: NDArray[Any], first: int, offset: int, size: int) -> Data:
         start = first * self.item_size

@@ -15,6 +15,7 @@ from tests.fs.shards import shard
 from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.fs.nodes.nodes import Local
 from zarrfs.views import flat
+from zarrfs.views.elements import elements as elements_module
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs import slab_grid
 
@@ -413,6 +414,8 @@ class TestOneState:
         assert set(elements.get(1, elements.count).view("<i2").tolist()) == {NEW}
 
     def test_of_chunks_in_memory_and_others(self, mount, monkeypatch):
+        # As if the read were of very many chunks, which are first looked for in a thread.
+        monkeypatch.setattr(elements_module, "MOST_NOW", 50)
         elements = self.elements(mount, monkeypatch, lambda _: None)
         answer: Future[object] = Future()
         elements.fetch(1, elements.count, answer.set_result)

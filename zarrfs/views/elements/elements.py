@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.block import Block, Piece
+from zarrfs.array.block import Block
 from zarrfs.cache.read.array_chunks import NotCached
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Delivery
@@ -26,7 +26,7 @@ from zarrfs.format.copying import plain_type
 from zarrfs.format.data_type import DataType
 from zarrfs.views.elements.portions import MOST_CHUNKS, one_after_another, portions
 from zarrfs.views.elements.rows import CutReply, Cuts, Rows, as_reply, cut
-from zarrfs.views.elements.window import Box, ChunkRow, Copy, Window, boxes
+from zarrfs.views.elements.window import Box, ChunkRow, Copy, Slices, Window, boxes
 from zarrfs.views.view import Answer, Data
 
 # A chunk is not brought into order for a read of at most one in so many of its bytes, as bringing a
@@ -35,11 +35,8 @@ _SMALL_PART = 8
 # Pieces that are cut from chunks as they come. A box of NumPy costs a few times as much as a piece,
 # but holds all pieces of a chunk: with four pieces in each of 16 chunks, reads took 10 % longer.
 _FEW_PIECES = 16
-# If a read crosses so many chunks, cached ones are copied together. For fewer, looking for them
-# costs more than it saves.
-_MANY_CHUNKS = 64
-# A row of so many chunks, some of which are not cached, is tried again as two halves.
-_FEW_CHUNKS = 16
+MOST_NOW = 512
+"""Chunks from which the event loop copies for one read, at up to 30 µs each."""
 
 
 class FlatConfig(NamedTuple):
@@ -158,14 +155,10 @@ class Elements:
         """Elements ``first`` to ``last`` (exclusive); None if that blocks. Raises NotCached."""
         if first < last and self.only is not None and self.array.get(self.only) is None:
             return None  # before memory is allocated for them
-        if self._has_too_many_chunks(first, last):
+        if self.crosses(first, last, MOST_CHUNKS):
             return None
         elements = np.empty(last - first, self.dtype)
-        foreign = self.array.freshness.foreign
-        if not all(map(self._copy_cached, self._chunk_rows(elements, first, last))):
-            return None
-        # Several boxes may have needed the same chunk: in one state.
-        return elements if foreign == self.array.freshness.foreign else None
+        return elements if self._copy_all(elements, first, last) else None
 
     def fetch(
         self, first: int, last: int, answer: Callable[[NDArray[Any] | ChunkError], None]
@@ -191,32 +184,37 @@ class Elements:
 
     def fill(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:
         """Copy elements into ``elements``. Does not block."""
-        if self._has_too_many_chunks(first, last):
+        if self.crosses(first, last, MOST_CHUNKS):
             self._fill_in_portions(elements, first, last, done)
         else:
             self._fill_at_once(elements, first, last, done)
 
-    def _has_too_many_chunks(self, first: int, last: int) -> bool:
-        """Whether a read has to be divided."""
-        few = (last - first) // self.mean_piece <= MOST_CHUNKS
-        return not few and self.count_chunks(first, last) > MOST_CHUNKS
+    def crosses(self, first: int, last: int, most: int) -> bool:
+        """Whether elements are in more than ``most`` chunks, without a step for each chunk."""
+        few = (last - first) // self.mean_piece <= most
+        return not few and self.count_chunks(first, last) > most
 
     def _fill_at_once(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:
         """As `fill`, of few chunks."""
-        freshness = self.array.freshness
-        foreign = freshness.foreign
+        if self.crosses(first, last, MOST_NOW):
+            with suppress(NotCached):
+                if self._copy_all(elements, first, last):
+                    done(None)
+                    return
+        wanted: dict[Index, list[tuple[Slices, Chunk]]] = defaultdict(list)
+        for box in boxes(self.window.shape, first, last):
+            memory = self.box_target(elements, first, box)
+            for copy in self.window.copies(box):
+                where: tuple[Any, ...] = (*copy.target, ...)  # a view without axes, too
+                wanted[self.index(copy)].append((copy.source, memory[where]))
 
-        def over(error: ChunkError | None) -> None:
-            if error is None and freshness.foreign != foreign:
-                # A chunk may have been copied partly from memory, partly from a later state.
-                self._load(self._pieces(elements, first, last), elements.nbytes, done)
-            else:
-                done(error)
+        def deliver(delivery: Delivery) -> None:
+            for index, chunk in delivery:
+                for source, target in wanted[index]:
+                    target[...] = self._in_file_order(chunk)[source]
 
-        if (last - first) // self.mean_piece < _MANY_CHUNKS:
-            self._load(self._pieces(elements, first, last), elements.nbytes, done)
-        else:
-            self._load(self._left_to_load(elements, first, last), elements.nbytes, over)
+        keep = self._keep(elements.nbytes, len(wanted))
+        self.array.request(list(wanted), deliver, done, keep=keep)
 
     def _fill_in_portions(
         self, elements: NDArray[Any], first: int, last: int, done: Done, again: int = 2
@@ -240,22 +238,6 @@ class Elements:
             for start, stop in ((box.position, box.position + box.elements),)
         )
         one_after_another(portions, over, partial(self.array.in_thread, ahead=False))
-
-    def _load(self, wanted: Iterable[Piece], size: int, done: Done) -> None:
-        """Copy pieces from their chunks, each of which comes in one state. Does not block.
-
-        size : bytes of the read that wants them.
-        """
-        pieces: dict[Index, list[Piece]] = defaultdict(list)
-        for piece in wanted:
-            pieces[piece.chunk[::-1] if self.reversed else piece.chunk].append(piece)
-
-        def deliver(delivery: Delivery) -> None:
-            for index, chunk in delivery:
-                for _, source, target in pieces[index]:
-                    target[...] = self._in_file_order(chunk)[source]
-
-        self.array.request(list(pieces), deliver, done, keep=self._keep(size, len(pieces)))
 
     def scan(
         self,
@@ -303,14 +285,8 @@ class Elements:
         """The chunk to copy from, by its index in the array."""
         return copy.chunk[::-1] if self.reversed else copy.chunk
 
-    def _blocks(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Block]:
-        """The chunks that contain elements of the file; ``elements`` is their memory."""
-        for box in boxes(self.window.shape, first, last):
-            target = self.box_target(elements, first, box)
-            yield Block(tuple(self.window.runs(box)), target, self.carrier)
-
     def _chunk_rows(self, elements: NDArray[Any], first: int, last: int) -> Iterator[ChunkRow]:
-        """As `_blocks`, row by row."""
+        """The chunks that contain elements of the file; ``elements`` is their memory."""
         for box in boxes(self.window.shape, first, last):
             target = self.box_target(elements, first, box)
             yield from self.window.chunk_rows(box, target)
@@ -319,29 +295,15 @@ class Elements:
         """The chunks of a row, by their indices in the array."""
         return [index[::-1] for index in row.indices] if self.reversed else row.indices
 
-    def _pieces(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Piece]:
-        for block in self._blocks(elements, first, last):
-            yield from block.pieces()
-
-    def _left_to_load(self, elements: NDArray[Any], first: int, last: int) -> Iterator[Piece]:
-        """Copy what is cached; yields the pieces of all other chunks."""
-        for row in self._chunk_rows(elements, first, last):
-            for left in self._not_cached(row):
-                yield from left.pieces()
-
-    def _not_cached(self, row: ChunkRow) -> Iterator[ChunkRow]:
-        """Copy the parts of a row whose chunks are cached; yields the other parts.
+    def _copy_all(self, elements: NDArray[Any], first: int, last: int) -> bool:
+        """Copy all elements if all of their chunks are cached, in one state. Raises NotCached.
 
         To copy chunks one by one takes several times as long.
         """
-        with suppress(NotCached):
-            if self._copy_cached(row):
-                return
-        if len(row.runs) < _FEW_CHUNKS:
-            yield row
-            return
-        for half in row.halves():
-            yield from self._not_cached(half)
+        foreign = self.array.freshness.foreign
+        copied = all(map(self._copy_cached, self._chunk_rows(elements, first, last)))
+        # Several boxes may have needed the same chunk.
+        return copied and foreign == self.array.freshness.foreign
 
     def _copy_cached(self, row: ChunkRow) -> bool:
         """Copy the chunks of a row if all of them are cached. Raises NotCached."""

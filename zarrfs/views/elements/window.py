@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product, starmap
 from typing import NamedTuple
 
-from zarrfs.array.block import Piece, Run, RunRange, expanded, ranges
+from zarrfs.array.block import Run, RunRange, expanded, ranges
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import Chunk
 
@@ -64,33 +64,9 @@ class ChunkRow(NamedTuple):
     runs: Sequence[Run]
 
     @property
-    def numbers(self) -> list[int]:
-        """The last component of each chunk's index; 0 without axes."""
-        return [run.chunk for run in self.runs] or [0]
-
-    @property
     def indices(self) -> list[Index]:
         """The chunks' indices."""
         return [(*self.outer, run.chunk) for run in self.runs] or [()]
-
-    def pieces(self) -> Iterator[Piece]:
-        """The pieces, one per chunk."""
-        if not self.runs:
-            yield Piece((), (), self.target)
-            return
-        first = self.runs[0].target.start
-        for chunk, source, target in self.runs:
-            place = slice(target.start - first, target.stop - first)
-            yield Piece((*self.outer, chunk), (*self.source, source), self.target[..., place])
-
-    def halves(self) -> tuple[ChunkRow, ChunkRow]:
-        """Two rows of half the chunks each, of two chunks or more."""
-        middle = len(self.runs) // 2
-        at = self.runs[middle].target.start - self.runs[0].target.start
-        return (
-            self._replace(target=self.target[..., :at], runs=self.runs[:middle]),
-            self._replace(target=self.target[..., at:], runs=self.runs[middle:]),
-        )
 
 
 def boxes(shape: Shape, start: int, stop: int) -> Iterator[Box]:
