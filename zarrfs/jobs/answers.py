@@ -66,11 +66,6 @@ def error(value: Any) -> Error:
 
 
 def error_to_json(failure: Error) -> list[str]:
-    """An error as JSON. An unknown kind of store error becomes a plain `StoreError`."""
-    kind = type(failure)
-    name = kind.__name__ if _ERRORS.get(kind.__name__) is kind else _plain(failure).__name__
-    return [name, failure.key, failure.reason]
-
-
-def _plain(failure: Error) -> type[Error]:
-    return StoreError if isinstance(failure, StoreError) else ChunkError
+    """An error as JSON, of the nearest known kind."""
+    kinds = [kind.__name__ for kind in type(failure).__mro__ if kind in _ERRORS.values()]
+    return [kinds[0], failure.key, failure.reason]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import overload
+from typing import Any
 
 from zarrfs.array.shards.parts import ObjectChanged
 from zarrfs.array.shards.shard_writer import Piece, Stretch
@@ -20,8 +20,8 @@ _MOST_STRETCHES = 512
 class ShardParts(Sequence[Data]):
     """The bytes of a new shard, part by part; see `zarrfs.store.base.Put`.
 
-    Untouched inner chunks are read from the old shard when the store reaches them. Iterating and
-    indexing raise StoreConflict if the old shard has been replaced meanwhile, and StoreError.
+    Untouched inner chunks are read from the old shard when the store reaches them. Iterating
+    raises StoreConflict if the old shard has been replaced meanwhile, and StoreError.
     """
 
     def __init__(self, key: str, pieces: Iterable[Piece]) -> None:
@@ -31,16 +31,9 @@ class ShardParts(Sequence[Data]):
     def __len__(self) -> int:
         return len(self._pieces)
 
-    @overload
-    def __getitem__(self, number: int) -> Data: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Data]: ...
-
-    def __getitem__(self, number: int | slice) -> Data | Sequence[Data]:
-        if isinstance(number, slice):
-            return ShardParts(self._key, self._pieces[number])
-        return self._read([self._pieces[number]])[0]
+    def __getitem__(self, number: Any) -> Any:
+        # Stores only iterate.
+        return list(self)[number]
 
     def __iter__(self) -> Iterator[Data]:
         for group in _groups(self._pieces):
