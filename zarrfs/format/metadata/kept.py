@@ -21,16 +21,13 @@ _COMPRESSED = b"\x78"
 _BEHIND = chr(ord("/") + 1)
 
 
-class KeptAttributes(Mapping[str, Any]):
-    """Attributes of a node, each kept as the JSON text of its value.
-
-    Reading one attribute parses that one; reading all parses each of them once.
-    """
+class KeptJson(Mapping[str, Any]):
+    """JSON values by name, each kept as its text. Reading one value parses only that one."""
 
     __slots__ = ("_texts",)
 
-    def __init__(self, attributes: Mapping[str, Any]) -> None:
-        self._texts = {name: _packed(value) for name, value in attributes.items()}
+    def __init__(self, texts: Mapping[str, bytes]) -> None:
+        self._texts = texts
 
     @property
     def nbytes(self) -> int:
@@ -48,6 +45,15 @@ class KeptAttributes(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._texts
+
+
+class KeptAttributes(KeptJson):
+    """Attributes of a node; the texts of long values are compressed."""
+
+    __slots__ = ()
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        super().__init__({name: _packed(value) for name, value in attributes.items()})
 
 
 def _packed(value: Any) -> bytes:
@@ -73,38 +79,20 @@ UseConsolidated = Literal["auto", "never", "only"]
 """When consolidated metadata decide what is below a group; see `zarrfs.array.hierarchy`."""
 
 
-class Consolidated(Mapping[str, Any]):
-    """Documents of the nodes below a group, by relative path, each kept as JSON text.
+class Consolidated(KeptJson):
+    """Documents of the nodes below a group, by relative path.
 
     The time for finding the nodes below a node depends on their number only. Paths that no program
     can reach, such as ``a/../b``, are left out.
     """
 
-    __slots__ = ("_paths", "_texts")
+    __slots__ = ("_paths",)
 
     def __init__(self, documents: Mapping[str, Any]) -> None:
-        self._texts = {
-            path: json.dumps(value).encode()
-            for path, value in documents.items()
-            if not path or all(map(is_name, path.split("/")))
-        }
-        self._paths = sorted(self._texts)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(map(len, self._texts.values())) + sum(map(len, self._paths))
-
-    def __getitem__(self, path: str) -> Any:
-        return json.loads(self._texts[path])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._texts
+        self._paths = sorted(
+            path for path in documents if not path or all(map(is_name, path.split("/")))
+        )
+        super().__init__({path: json.dumps(documents[path]).encode() for path in self._paths})
 
     def size_of(self, path: str) -> int:
         """Bytes of the document of a node; 0 if there is none."""
