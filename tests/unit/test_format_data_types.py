@@ -360,3 +360,9 @@ class TestEntryPoints:
     def test_known_names_are_not_looked_up(self, parse):
         parse()
         assert self.asked == []
+
+
+def test_core_types_have_dtypes_of_numpy_itself():
+    """Files of HDF5 and `.zarray` take a dtype that is not built in for one of another package."""
+    from_numpy = [data_type.dtype.isbuiltin for data_type in CORE_DATA_TYPES.values()]
+    assert from_numpy == [1] * len(CORE_DATA_TYPES)

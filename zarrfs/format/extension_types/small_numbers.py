@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.data_type import DataType, integer_limits
+from zarrfs.format.data_types.core_types import CORE_DATA_TYPES
 from zarrfs.format.data_types.fill_value import ComplexFill, IntegerFill, parse_float
-
-_IEEE_FLOATS = {"float16": "<f2", "float32": "<f4", "float64": "<f8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +67,15 @@ def float_(name: str, configuration: Mapping[str, Any]) -> DataType:
 def complex_(name: str, configuration: Mapping[str, Any]) -> DataType:
     """``complex_<float>``: two floats; fields ``real`` and ``imag`` if numpy has no such type."""
     part_name = name.removeprefix("complex_")
-    if part_name in ("float32", "float64"):
-        dtype: np.dtype[Any] = np.dtype("<c8" if part_name == "float32" else "<c16")
-        return DataType(name, dtype, ComplexFill(np.dtype(_IEEE_FLOATS[part_name])))
-    if part_name in _IEEE_FLOATS:
-        part: np.dtype[Any] = np.dtype(_IEEE_FLOATS[part_name])
-        small = None
-    else:
-        small = float_(part_name, {})
-        part = small.dtype
-    words = None if small is None or small.words is None else small.words
+    part = CORE_DATA_TYPES.get(part_name) or float_(part_name, {})
+    native = {"float32": "<c8", "float64": "<c16"}.get(part_name)
     return DataType(
         name,
-        _pair(part),
-        ComplexFill(part),
-        canonical=None if small is None else small.canonical,
-        bits=None if small is None else small.bits,
-        words=None if words is None else _pair(words),
+        _pair(part.dtype) if native is None else np.dtype(native),
+        ComplexFill(part.dtype),
+        canonical=part.canonical,
+        bits=part.bits,
+        words=None if part.words is None else _pair(part.words),
     )
 
 
