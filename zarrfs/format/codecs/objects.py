@@ -120,27 +120,21 @@ class BoundObjects:
                 )
             case _:
                 items = _unpacked(bytes(data), raw=bool(self.members.get("raw", False)))
-        return self._flat_legacy(items) if self.members["id"] in _LEGACY else self._flat(items)
-
-    def _flat_legacy(self, items: Any) -> list[Any]:
-        """Flatten nested lists of the chunk's shape, which a dtype follows."""
-        if not isinstance(items, list) or not items or not isinstance(items[-1], str):
-            raise ValueError("is not a list with a dtype")
-        values = items[:-1]
-        for length in self.spec.shape[1:]:
-            if any(not isinstance(part, list) or len(part) != length for part in values):
-                raise ValueError(f"is not a list of the shape {self.spec.shape}")
-            values = [item for part in values for item in part]
-        return values
+        return self._flat(items)
 
     def _flat(self, items: Any) -> list[Any]:
-        """Flatten nested lists, which dtype and shape follow."""
+        """Flatten nested lists, which a dtype follows, and in current forms their shape."""
         if not isinstance(items, list) or len(items) < 2:
             raise ValueError("is not a list with a dtype and a shape")
-        values, shape = items[:-2], bounds.check_claimed_shape(items[-1], self.spec.elements)
+        if self.members["id"] not in _LEGACY:
+            values, shape = items[:-2], bounds.check_claimed_shape(items[-1], self.spec.elements)
+        elif isinstance(items[-1], str):
+            values, shape = items[:-1], self.spec.shape
+        else:
+            raise ValueError("is not a list with a dtype")
         for length in shape[1:]:
             if not all(isinstance(part, list) and len(part) == length for part in values):
-                raise ValueError("is not nested as its shape says")
+                raise ValueError(f"is not nested as the shape {shape}")
             values = [item for part in values for item in part]
         return values
 

@@ -36,6 +36,7 @@ from zarrfs.format.metadata.older.v2_dtype import numpy_dtype
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.numpy_types import data_type_of
 from zarrfs.format.registry import find_numcodecs_codec, parse_data_type
+from zarrfs.format.unserved import name_and_configuration
 
 _DEFAULT_COMPRESSOR = {"id": "blosc"}
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -138,16 +139,10 @@ def _chain(array: NewArray) -> tuple[list[dict[str, Any]], str]:
         return [dict(_DEFAULT_COMPRESSOR)], endian
     chain = []
     for codec in array.codecs:
-        match codec:
-            case {"id": str()}:
-                chain.append(dict(codec))
-                continue
-            case str(name):
-                given: Mapping[str, Any] = {}
-            case {"name": str(name)}:
-                given = codec.get("configuration") or {}
-            case _:
-                raise ValueError(f"{codec!r} is not a codec")
+        if isinstance(codec, Mapping) and isinstance(codec.get("id"), str):
+            chain.append(dict(codec))
+            continue
+        name, given = name_and_configuration(codec, "codec")
         if name == "bytes":
             endian = given.get("endian", endian)
         elif name in ("transpose", "sharding_indexed"):

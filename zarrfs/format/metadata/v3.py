@@ -19,7 +19,7 @@ from zarrfs.format.metadata.members import Damage, layout_of, noting, reading
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata, NodeMetadata
 from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.pipeline import CodecPipeline
-from zarrfs.format.registry import REFUSED_CODECS, parse_data_type
+from zarrfs.format.registry import parse_data_type
 from zarrfs.format.unserved import UnservedError, name_and_configuration
 
 __all__ = ["DOCUMENT", "load_json", "parse_node", "problems"]
@@ -89,7 +89,6 @@ def _parse_node(value: Mapping[str, Any], document: str, damage: Damage | None) 
     value = corrected(value)
     if is_group:
         return _group(value, attributes, document, damage)
-    _check_codecs_served(value.get("codecs"), document)
     if value.get("node_type") != "array":
         raise MetadataError(document, bounds.shown(f"node_type is {value.get('node_type')!r}"))
     try:
@@ -98,14 +97,6 @@ def _parse_node(value: Mapping[str, Any], document: str, damage: Damage | None) 
         first, *others = _faults(value, error)
         more = f" (and {len(others)} more)" if others else ""
         raise type(error)(document, f"{first}{more}") from error
-
-
-def _check_codecs_served(codecs: Any, document: str) -> None:
-    """Checked first, so that the error for a draft codec names the codec and not a detail."""
-    for codec in codecs if isinstance(codecs, list) else ():
-        name = codec.get("name") if isinstance(codec, Mapping) else codec
-        if isinstance(name, str) and (reason := REFUSED_CODECS.get(name)) is not None:
-            raise UnsupportedError(document, f"codec {name!r} {reason}")
 
 
 def _check_members(value: Mapping[str, Any], known: set[str], document: str) -> None:
@@ -141,6 +132,9 @@ def _array(
     for member in _NEEDED:
         if member not in value:
             raise MetadataError(document, f"{member}: is missing")
+    # First, so that the error for a document of a draft names its codec and not a detail.
+    with reading(document, "codecs"):
+        pipeline = parse_pipeline(value["codecs"])
     _check_members(value, ARRAY_MEMBERS, document)
     with reading(document, "storage_transformers"):
         if (transformers := value.get("storage_transformers", [])) != []:
@@ -153,8 +147,6 @@ def _array(
     with reading(document, "data_type"):
         data_type = parse_data_type(value["data_type"])
         bounds.check_element(data_type.item_size)
-    with reading(document, "codecs"):
-        pipeline = parse_pipeline(value["codecs"])
     with reading(document, "fill_value"):
         fill = _fill_bytes(value["fill_value"], data_type, pipeline)
     with reading(document, "chunk_grid"):
