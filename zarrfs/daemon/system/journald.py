@@ -6,13 +6,12 @@ https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
 from __future__ import annotations
 
 import logging
+import logging.handlers
 import os
 import socket
 
 _SOCKET = "/run/systemd/journal/socket"
 _MOST = 48 << 10  # what a datagram surely takes
-_PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-_DEBUG = 7
 
 
 class JournalHandler(logging.Handler):
@@ -37,7 +36,7 @@ class JournalHandler(logging.Handler):
         message = self.format(record)
         fields = {
             "MESSAGE": message if len(message) <= _MOST // 4 else f"{message[: _MOST // 4]}…",
-            "PRIORITY": str(_priority(record.levelno)),
+            "PRIORITY": str(_priority(record.levelname)),
             "SYSLOG_IDENTIFIER": "zarrfs",
             "LOGGER": record.name,
             "THREAD_NAME": record.threadName or "",
@@ -65,8 +64,9 @@ def is_journal(descriptor: int, stream: str | None) -> bool:
     return stream == f"{status.st_dev}:{status.st_ino}"
 
 
-def _priority(level: int) -> int:
-    return next((number for least, number in _PRIORITIES if level >= least), _DEBUG)
+def _priority(level: str) -> int:
+    syslog = logging.handlers.SysLogHandler
+    return syslog.priority_names[syslog.priority_map.get(level, "warning")]
 
 
 def _field(name: str, value: str) -> bytes:

@@ -43,18 +43,17 @@ class LogConfig(NamedTuple):
     mount_point: str = ""
 
 
-class LogThread(logging.Handler):
+class LogThread(logging.handlers.QueueHandler):
     """Hands records to the thread that writes them.
 
     Raises `UsageError` where the log cannot be opened.
     """
 
     def __init__(self, config: LogConfig) -> None:
-        super().__init__()
+        self._waiting: queue.Queue[logging.LogRecord | threading.Event] = queue.Queue(_MAX_WAITING)
+        super().__init__(self._waiting)
         self._target = _open_target(config)
-        self._queue: queue.Queue[logging.LogRecord | threading.Event] = queue.Queue(_MAX_WAITING)
         self._lost = 0
-        self._prepare = logging.Formatter()
         threading.Thread(target=self._run, name="log", daemon=True).start()
         # Warnings of libraries must not be printed on a terminal that has closed.
         logging.raiseExceptions = False
@@ -64,16 +63,15 @@ class LogThread(logging.Handler):
         root.setLevel(logging.WARNING)
         logging.getLogger("zarrfs").setLevel(config.level.upper())
 
-    def emit(self, record: logging.LogRecord) -> None:
-        # Arguments and tracebacks may change or hold memory; text does not.
-        record.msg, record.args = _harmless(record.getMessage()), None
-        if record.exc_info:
-            record.exc_text = record.exc_text or self._prepare.formatException(record.exc_info)
-            record.exc_info = None
-        if record.exc_text:
-            record.exc_text = _harmless(record.exc_text)
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        # Arguments and tracebacks become text there, because they may change or hold memory.
+        record = super().prepare(record)
+        record.msg = record.message = _harmless(record.msg)
+        return record
+
+    def enqueue(self, record: logging.LogRecord) -> None:
         try:
-            self._queue.put_nowait(record)
+            self._waiting.put_nowait(record)
         except queue.Full:
             self._lost += 1
 
@@ -81,14 +79,14 @@ class LogThread(logging.Handler):
         """Waits, within a bound, until what was logged is written."""
         written = threading.Event()
         try:
-            self._queue.put(written, timeout=_STOP_TIMEOUT_S)
+            self._waiting.put(written, timeout=_STOP_TIMEOUT_S)
         except queue.Full:
             return
         written.wait(_STOP_TIMEOUT_S)
 
     def _run(self) -> None:
         while True:
-            item = self._queue.get()
+            item = self._waiting.get()
             if isinstance(item, threading.Event):
                 item.set()
                 continue
@@ -152,21 +150,15 @@ def _open_target(config: LogConfig) -> logging.Handler:
             raise UsageError(f"option log_file: {config.path}: {error.strerror}") from error
     elif config.foreground and not is_journal(2, os.environ.get("JOURNAL_STREAM")):
         handler = StderrHandler()
-    elif (journal := _journal(config)) is not None:
-        handler, text_format = journal, _JOURNAL_FORMAT
-    elif config.foreground:
-        handler = StderrHandler()
     else:
-        handler, text_format = _syslog(), _SYSLOG_FORMAT
+        try:
+            handler = JournalHandler({"ZARRFS_MOUNTPOINT": config.mount_point})
+            text_format = _JOURNAL_FORMAT
+        except OSError:
+            handler = StderrHandler() if config.foreground else _syslog()
+            text_format = _FORMAT if config.foreground else _SYSLOG_FORMAT
     handler.setFormatter(logging.Formatter(text_format))
     return handler
-
-
-def _journal(config: LogConfig) -> logging.Handler | None:
-    try:
-        return JournalHandler({"ZARRFS_MOUNTPOINT": config.mount_point})
-    except OSError:
-        return None
 
 
 def _syslog() -> logging.Handler:
