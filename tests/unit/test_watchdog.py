@@ -33,10 +33,13 @@ class Scene:
             config,
             dump=lambda: "all threads",
             flush=lambda: self.happened.append("flush"),
-            clock=lambda: self.now,
-            wait=self.wait,
-            end_process=self.end,
         )
+        stopped = self.watchdog._stopped
+        self.watchdog._stopped = SimpleNamespace(
+            set=stopped.set, wait=lambda seconds: self.wait(stopped, seconds)
+        )
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(module, "os", SimpleNamespace(_exit=self.end))
 
         def aborted() -> None:
             self.happened.append("abort")

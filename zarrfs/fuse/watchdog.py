@@ -42,28 +42,15 @@ class Watchdog:
 
     dump : returns the stacks of all threads, for the log.
     flush : writes the rest of the log, within a bounded time.
-    clock : seconds, never set back.
-    wait : waits for an event, at most so many seconds; returns whether it is set.
-    end_process : called with the exit status.
     """
 
     def __init__(
-        self,
-        config: WatchdogConfig,
-        *,
-        dump: Callable[[], str],
-        flush: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
-        end_process: Callable[[int], object] = os._exit,
+        self, config: WatchdogConfig, *, dump: Callable[[], str], flush: Callable[[], None]
     ) -> None:
         self._connection: Connection | None = None
         self._config = config
         self._dump = dump
         self._flush = flush
-        self._clock = clock
-        self._wait = wait
-        self._end_process = end_process
         self._beats = 0
         self._end_by: float | None = None
         self._rescue: Callable[[], None] | None = None
@@ -90,11 +77,11 @@ class Watchdog:
     def expect_end(self, seconds: float) -> None:
         """From now on beats do not count: the caller has to call `stop` within ``seconds``."""
         if self._end_by is None:
-            self._end_by = self._clock() + seconds
+            self._end_by = time.monotonic() + seconds
 
     def postpone_end(self, seconds: float) -> None:
         """The end makes progress: from now on it has ``seconds`` more."""
-        self._end_by = self._clock() + seconds
+        self._end_by = time.monotonic() + seconds
 
     def stop(self) -> None:
         """End the thread; does nothing if it was never started."""
@@ -104,9 +91,9 @@ class Watchdog:
 
     def _run(self) -> None:
         seen, missed = -1, 0
-        while not self._wait(self._stopped, self._pause()):
+        while not self._stopped.wait(self._pause()):
             if self._end_by is not None:
-                if self._clock() >= self._end_by:
+                if time.monotonic() >= self._end_by:
                     self._free("did not end in time")
                 continue
             beats = self._beats
@@ -118,7 +105,7 @@ class Watchdog:
     def _pause(self) -> float:
         if self._end_by is None:
             return self.interval
-        return min(self.interval, max(self._end_by - self._clock(), 0.01))
+        return min(self.interval, max(self._end_by - time.monotonic(), 0.01))
 
     def _free(self, why: str) -> None:
         connection = self._connection
@@ -139,4 +126,4 @@ class Watchdog:
                 thread.start()
                 thread.join(self._config.rescue_seconds)
             self._flush()
-            self._end_process(EXIT_STATUS)
+            os._exit(EXIT_STATUS)
