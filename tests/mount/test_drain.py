@@ -197,10 +197,10 @@ def test_the_state_can_be_seen_meanwhile(drain, caplog):
 
 def test_a_report_outlives_its_daemon(report):
     reader = EndReader(report.path)
-    report.storing(7)
+    report.tell(End(storing=True, left=7))
     assert reader.read() == End(storing=True, left=7)
-    report.failed(["no " + "x" * 100])
-    report.stored()
+    report.tell(End(reasons=("no " + "x" * 100,)))
+    report.tell(End(stored=True))
     assert reader.read() == End(stored=True)
     reader.close()
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from zarrfs.daemon.life.end_report import EndReport
+from zarrfs.daemon.life.end_report import End, EndReport
 from zarrfs.daemon.system.logs import stacks
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.errors import ZarrfsError
@@ -19,6 +19,8 @@ from zarrfs.fuse.watchdog import Watchdog
 _log = logging.getLogger(__name__)
 
 _PROGRESS_S = 0.5
+# That a report names.
+_MOST_REASONS = 5
 
 
 def dump(filesystem: FileSystem) -> str:
@@ -106,13 +108,13 @@ class Drain:
     def _report_errors(self, errors: Sequence[ZarrfsError]) -> None:
         for error in errors:
             _log.error("not stored: %s", error)
-        if errors:
-            self._report.failed([str(error) for error in errors])
-        else:
-            self._report.stored()
+        reasons = [str(error) for error in errors[:_MOST_REASONS]]
+        if more := len(errors) - len(reasons):
+            reasons.append(f"and {more} more")
+        self._report.tell(End(stored=not errors, reasons=tuple(reasons)))
 
     def _report_progress(self, left: int) -> None:
-        self._report.storing(left)
+        self._report.tell(End(storing=True, left=left))
         self._progress(left)
 
     def _store_all(self) -> Sequence[ZarrfsError]:

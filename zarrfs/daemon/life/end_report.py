@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from typing import NamedTuple
 
-_MOST_REASONS = 5
 _MAX_SIZE = 1 << 16
 
 
@@ -37,27 +35,15 @@ class EndReport:
     def __init__(self) -> None:
         self._file = os.memfd_create("zarrfs-end")
         self.path = f"/proc/{os.getpid()}/fd/{self._file}"
-        self._write(End())
+        self.tell(End())
 
-    def storing(self, left: int) -> None:
-        self._write(End(storing=True, left=left))
-
-    def stored(self) -> None:
-        self._write(End(stored=True))
-
-    def failed(self, reasons: Sequence[str]) -> None:
-        shown = list(reasons[:_MOST_REASONS])
-        if len(reasons) > len(shown):
-            shown.append(f"and {len(reasons) - len(shown)} more")
-        self._write(End(reasons=tuple(shown)))
+    def tell(self, end: End) -> None:
+        # One call, so that a reader sees one state; a shorter one is padded.
+        said = json.dumps(end._asdict()).encode()
+        os.pwrite(self._file, said.ljust(os.fstat(self._file).st_size), 0)
 
     def close(self) -> None:
         os.close(self._file)
-
-    def _write(self, end: End) -> None:
-        said = end._asdict()
-        # One call, so that a reader sees one state; a shorter one is padded.
-        os.pwrite(self._file, json.dumps(said).encode().ljust(os.fstat(self._file).st_size), 0)
 
 
 class EndReader:

@@ -164,6 +164,7 @@ def _serve(
         control = ControlSocket()
         document["control"] = control.name
         stack.callback(control.close)
+        drain = None
         if writable:
             report = EndReport()
             document["end_report"] = report.path
@@ -192,8 +193,7 @@ def _serve(
         signals.hold()
         session = Session(operations, request.place, settings.session)
         stack.callback(forked.at_death, None)
-        aborted = drain.aborted if writable else _nothing
-        stack.push(functools.partial(_end, session, notifications, aborted, begun.is_set))
+        stack.push(functools.partial(_end, session, notifications, drain, begun.is_set))
         forked.at_death(session.connection)
         watchdog.start(session.connection)
         lifecycle = Lifecycle(
@@ -263,14 +263,10 @@ def _operations(
     return Operations(filesystem, presentation, on_init, writable=options.rw, xattr=xattr)
 
 
-def _nothing() -> None:
-    pass
-
-
 def _end(
     session: Session,
     notifications: NotificationThread,
-    aborted: Callable[[], object],
+    drain: Drain | None,
     used: Callable[[], bool],
     kind: type[BaseException] | None,
     _error: BaseException | None,
@@ -281,10 +277,10 @@ def _end(
     After a failure the mount point is left without a daemon: programs there see
     errors, and not an empty directory. The next mount clears it.
 
-    aborted : called if the kernel has broken the connection of a mount that is still there.
+    drain : of a writable mount.
     """
-    if session.disconnected and session.connection.mounted:
-        aborted()
+    if drain is not None and session.disconnected and session.connection.mounted:
+        drain.aborted()
     if not notifications.stop(_NOTIFY_TIMEOUT_S):
         # The kernel waits for pages that nobody will deliver any more.
         session.connection.abort()
