@@ -22,7 +22,6 @@ from zarrfs.errors import (
     ZarrfsError,
 )
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.fs.nodes.nodes import MountedArray
 from zarrfs.fs.nodes.tree import Tree
 from zarrfs.store.base import Store
 
@@ -133,7 +132,6 @@ def _name(entry: JournalEntry) -> str:
 
 def _writable(tree: Tree, path: str) -> WritableArray | None:
     try:
-        place = tree.find_node(path)
+        return tree.find_node(path).node.writable
     except EntryNotFound:
         return None
-    return place.node.writable if isinstance(place.node, MountedArray) else None

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from zarrfs.errors import EntryNotFound, ObjectNotFound, StoreError
-from zarrfs.format.chunk_grid import Index
 from zarrfs.fs.attributes import Attributes
 from zarrfs.fs.nodes.chunk_tree import TreePlace
 from zarrfs.fs.nodes.group_files import MountedGroup
@@ -27,36 +26,21 @@ def is_directory(place: Place) -> bool:
     if place.local in (Local.DIRECTORY, Local.STATUS_DIRECTORY):
         return not isinstance(place.node, MountedFile)
     if place.node.key_prefix(place.local) is not None:
-        return stored_file(place) is None
+        return place.node.stored_file(place.local) is None
     tree_place = place.node.place(place.local)
     return tree_place is not None and not tree_place.is_file
 
 
-def stored_file(place: Place) -> Index | None:
-    """Index of the stored object that a file shows as it is; None for other places."""
-    return place.node.stored_file(place.local) if isinstance(place.node, MountedArray) else None
-
-
-def has_changes(place: Place) -> bool:
-    """Whether an array has changes that are not stored."""
-    node = place.node
-    if not isinstance(node, MountedArray):
-        return False
-    return not node.array.clean or (node.rows is not None and not node.rows.settled)
-
-
 def needs_store(tree: Tree, place: Place) -> bool:
     """Whether `attributes` asks the store about this place."""
-    if place.node.document(place.local) is not None or place.node.is_group_file(place.local):
+    node, local = place.node, place.local
+    if node.document(local) is not None or node.is_group_file(local):
         return True
-    if stored_file(place) is not None:
+    if isinstance(node, MountedFile) or node.stored_file(local) is not None:
         return True
-    node = place.node
-    if isinstance(node, MountedFile) or (place.local == Local.DIRECTORY and node.node.entry):
-        return True
-    if not isinstance(node, MountedArray) or not node.is_data(place.local):
-        return False
-    return tree.store.traits.near or node.size_blocks(place.local)
+    if local == Local.DIRECTORY:
+        return node.node.entry is not None
+    return node.is_data(local) and (tree.store.traits.near or node.size_blocks(local))
 
 
 def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
@@ -66,8 +50,7 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
     """
     node, local = place.node, place.local
     fresh = tree.config.attribute_seconds
-    mtime = node.changed_ns if isinstance(node, MountedArray) else node.mtime_ns
-    writable = isinstance(node, MountedArray) and node.writable is not None
+    mtime = node.changed_ns
     if isinstance(node, MountedFile):
         now = node.look()
         fresh = min(fresh, _FILE_SECONDS)
@@ -75,7 +58,7 @@ def attributes(tree: Tree, place: Place, content_size: int = 0) -> Attributes:
             place.inode, False, now.size, now.size, now.mtime_ns, fresh, mode=now.mode
         )
     if is_directory(place):
-        removable = writable and node.place(local) is not None
+        removable = node.writable is not None and node.place(local) is not None
         mode = None
         if local == Local.DIRECTORY and node.node.entry is not None:
             # Permissions that are revoked below are revoked here, at the next look.
@@ -129,23 +112,15 @@ def unmeasured(tree: Tree, place: Place) -> Attributes | None:
 
     The kernel must not cache it, so a later request for the size gets the true one.
     """
-    node, local = place.node, place.local
+    node, local, near = place.node, place.local, tree.store.traits.near
     if isinstance(node, MountedGroup) and node.is_group_file(local):
-        if tree.store.traits.near and node.may_lack(local):
-            return None
-        return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
-    if isinstance(node, MountedArray) and node.is_data(local) and node.size_blocks(local):
-        return Attributes(place.inode, False, 0, 0, node.changed_ns, 0.0)
-    key = node.document(local)
-    if (
-        key is not None
-        and place.node.node.path
-        and node.node.problem is None
-        and not tree.store.traits.near
-        and tree.documents.known(key) is None
-    ):
-        return Attributes(place.inode, False, 0, 0, node.mtime_ns, 0.0)
-    return None
+        later = not (near and node.may_lack(local))
+    elif (key := node.document(local)) is not None:
+        root = not node.node.path
+        later = not (near or root or node.node.problem or tree.documents.known(key))
+    else:
+        later = node.is_data(local) and node.size_blocks(local)
+    return Attributes(place.inode, False, 0, 0, node.changed_ns, 0.0) if later else None
 
 
 def unknown(inode: int, *, is_directory: bool) -> Attributes:

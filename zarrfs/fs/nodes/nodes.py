@@ -76,6 +76,8 @@ class MountedNode:
     is_root : whether it is the root of the mount.
     linked : whether it is another name of an array, through which that cannot be written to.
     superseded : whether another one stands in its place, whose files have other bytes.
+    writable : the array, where it can be written to.
+    has_changes : whether it has changes that are not stored.
     looked : when its metadata were last looked at, of the clock `time.monotonic`.
     nbytes : of memory that it takes, about.
 
@@ -86,6 +88,8 @@ class MountedNode:
     is_root = False
     linked = False
     superseded = False
+    writable: WritableArray | None = None
+    has_changes = False
 
     def __init__(self, node: Node, note: str | None, mtime_ns: int) -> None:
         self.node = node
@@ -150,6 +154,23 @@ class MountedNode:
         """Where in `StoredKeys` a number lies; None if nowhere."""
         return None
 
+    def stored_file(self, local: int) -> Index | None:
+        """Index of the stored object that a file shows as it is; None for another number."""
+        return None
+
+    def is_data(self, local: int) -> bool:
+        """Whether a number is that of a file of the array's data."""
+        return False
+
+    def size_blocks(self, local: int) -> bool:
+        """Whether `MountedArray.data_size` has to read chunks, or takes long."""
+        return False
+
+    @property
+    def changed_ns(self) -> int:
+        """When the data were last known to change, in nanoseconds since the epoch."""
+        return self.mtime_ns
+
 
 class MountedFile(MountedNode):
     """A file of a plain directory, passed through. It is what the number 0 stands for.
@@ -194,6 +215,7 @@ class MountedArray(MountedNode):
     def __init__(self, node: Node, array: CachedArray, note: str | None, mtime_ns: int) -> None:
         super().__init__(node, note, mtime_ns)
         self.array = array
+        self.writable = array if isinstance(array, WritableArray) else None
         self.rows: GrowingRows | None = None
         self._keys: tuple[ChunkGrid, StoredKeys] | None = None
 
@@ -218,7 +240,6 @@ class MountedArray(MountedNode):
         return self.keys.prefix(local) if local >= FIRST_KEY else None
 
     def stored_file(self, local: int) -> Index | None:
-        """Index of the stored object that a file shows as it is; None for another number."""
         prefix = self.key_prefix(local)
         return None if prefix is None or not self.keys.is_file(prefix) else self.keys.index(prefix)
 
@@ -231,7 +252,6 @@ class MountedArray(MountedNode):
 
     @property
     def changed_ns(self) -> int:
-        """When the data were last known to change, in nanoseconds since the epoch."""
         return max(self.mtime_ns, self.array.freshness.changed_ns)
 
     def retire(self) -> None:
@@ -240,8 +260,12 @@ class MountedArray(MountedNode):
         if self.rows is not None:
             self.rows.growth.retire()
 
+    @property
+    def has_changes(self) -> bool:  # type: ignore[override]
+        return not self.array.clean or (self.rows is not None and not self.rows.settled)
+
     def leave(self) -> Remains | None:
-        if not self.array.clean or (self.rows is not None and not self.rows.settled):
+        if self.has_changes:
             return None
         closing = [self.array.retire, *self._caches()]
         if self.rows is not None:
@@ -265,10 +289,6 @@ class MountedArray(MountedNode):
         """Do without ``chunks/`` and ``shards/``."""
         self.note = reason
 
-    def is_data(self, local: int) -> bool:
-        """Whether a number is that of a file of the array's data."""
-        raise NotImplementedError
-
     def is_header(self, local: int) -> bool:
         """Whether a data file is a header alone, beside the file with the elements."""
         return False
@@ -280,10 +300,6 @@ class MountedArray(MountedNode):
         """
         raise NotImplementedError
 
-    def size_blocks(self, local: int) -> bool:
-        """Whether `data_size` has to read chunks, or takes long."""
-        raise NotImplementedError
-
     def view_blocks(self, local: int) -> bool:
         """Whether `view` has to read chunks, or takes long."""
         raise NotImplementedError
@@ -291,11 +307,6 @@ class MountedArray(MountedNode):
     def view(self, local: int) -> WritableView:
         """A data file, for one reader. May block, where `view_blocks` says so."""
         raise NotImplementedError
-
-    @property
-    def writable(self) -> WritableArray | None:
-        """The array, where it can be written to."""
-        return self.array if isinstance(self.array, WritableArray) else None
 
     def stored_objects(self, most: int) -> tuple[int, int] | None:
         """Bytes of all stored objects, and when the newest was made (ns; 0: not known).

@@ -323,7 +323,7 @@ class Tree:
         return [
             place.sibling(Local.FLAT)
             for place in self.nodes.all()
-            if isinstance(place.node, MountedArray) and place.node.writable is not None
+            if place.node.writable is not None
         ]
 
     @property
