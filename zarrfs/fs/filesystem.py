@@ -14,7 +14,6 @@ from typing import Any
 import trio
 
 from zarrfs.errors import (
-    EntryNotFound,
     IsADirectory,
     NoSuchAttribute,
     NotPermitted,
@@ -38,8 +37,6 @@ from zarrfs.fs.status import MountStatus, stats_document, summary
 from zarrfs.fs.xattrs import PREFIX, Encoded, NodeXattrs, own_xattrs
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.store.base import Store
-from zarrfs.views.bytes_view import BytesView
-from zarrfs.views.view import WritableView
 
 _SETTLE_S = 0.2
 
@@ -67,13 +64,7 @@ class FileSystem:
         self._xattrs = NodeXattrs(tree.config)
         tree.nodes.unknown = self._pages.drop
         self._files = OpenFiles(
-            self._threads,
-            self.answers,
-            self._pages,
-            tree.stats,
-            self._content,
-            self.after_reply,
-            read_only=not tree.config.writable,
+            tree, self._status, self._threads, self.answers, self._pages, self.after_reply
         )
         # These are what the kernel asks for most, so nothing stands in between.
         self.read = self._files.read
@@ -221,7 +212,7 @@ class FileSystem:
     # --- attributes -------------------------------------------------------------
 
     async def _attributes(self, place: Place) -> Attributes:
-        if stat.stored_file(place) is not None and stat.has_changes(place):
+        if place.node.has_changes and place.node.stored_file(place.local) is not None:
             # The object lacks changes that are not stored.
             await self._files.store(place)
         (attributes,) = await self._measure((place,))
@@ -286,21 +277,6 @@ class FileSystem:
             await self._files.truncate(place, 0)
         return await self._files.open(place, mode)
 
-    async def _content(self, place: Place) -> WritableView:
-        """Content of a file that is made for each open."""
-        if place.local in STATUS_FILES:
-            return BytesView(self._status.content(place.local))
-        if place.local == Local.NOTE:
-            return BytesView(stat.note_content(place))
-        node = place.node
-        stored = stat.stored_file(place)
-        if stored is not None and isinstance(node, MountedArray):
-            return await self._threads.run(lambda: self._tree.stored_file(node, stored))
-        key = place.node.document(place.local)
-        if key is None:
-            raise EntryNotFound(f"inode {place.inode}")
-        return BytesView(await self._threads.run(lambda: self._tree.documents.read(key)))
-
     def _stats(self, started: float) -> dict[str, Any]:
         return stats_document(self._tree, started, len(self._files), self.answers.loop_times)
 
@@ -336,15 +312,17 @@ class FileSystem:
         place = await self._directories.child(await self._place(parent), name)
         node = place.node
         tree_place = node.place(place.local)
-        array = node.writable if isinstance(node, MountedArray) else None
+        array = node.writable
         if tree_place is None or not tree_place.is_file or array is None:
             raise NotPermitted(f"{name} cannot be removed")
         if not self._tree.config.allow_remove:
             raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)
         chunks = node.chunks_of(tree_place)
-        # Before, because the chunk is removed also if storing fails.
-        self._pages.removed(place.inode, node)
+        # Before, because the chunk is removed also if storing fails. What the file then holds is
+        # nothing that the kernel wrote.
+        self._pages.written(place.inode, [node])
+        self._pages.drop(place.inode)
         await self._files.remove(place, lambda: array.remove(chunks))
         self._pages.stored(node, self._files.places.of(node))
         await self._pages.kernel.settled(place.inodes)

@@ -117,10 +117,9 @@ class Operations(pyfuse3.Operations):
     async def readdir(self, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
         given = []
         try:
-            entry = self.presentation.blank()
             async with aclosing(self.filesystem.readdir(fh, start_id)) as entries:
                 async for found in entries:
-                    self.presentation.fill(entry, found.attributes)
+                    entry = self.presentation.entry(found.attributes)
                     name = os.fsencode(found.name)
                     if not pyfuse3.readdir_reply(token, name, entry, found.cookie):
                         break

@@ -43,20 +43,9 @@ class Presentation:
             (True, True): directory | (0o755 & ~config.umask),
         }
 
-    def blank(self) -> pyfuse3.EntryAttributes:
-        """An entry with everything that is the same for all; for `fill`."""
+    def entry(self, attributes: Attributes) -> pyfuse3.EntryAttributes:
         entry = pyfuse3.EntryAttributes()
         entry.generation = 0
-        # 1 for directories too: it tells `find` not to count subdirectories by it.
-        entry.st_nlink = 1
-        entry.st_uid = self._config.uid
-        entry.st_gid = self._config.gid
-        entry.st_rdev = 0
-        entry.st_blksize = _BLOCK
-        return entry
-
-    def fill(self, entry: pyfuse3.EntryAttributes, attributes: Attributes) -> None:
-        """Makes ``entry`` say ``attributes``; it may be used again for the next."""
         entry.st_ino = attributes.inode
         entry.entry_timeout = entry.attr_timeout = attributes.fresh_seconds
         if attributes.name_seconds is not None:
@@ -65,13 +54,15 @@ class Presentation:
         if attributes.mode is not None:
             permissions = attributes.mode & ~self._config.umask
             entry.st_mode = stat.S_IFMT(entry.st_mode) | permissions
+        # 1 for directories too: it tells `find` not to count subdirectories by it.
+        entry.st_nlink = 1
+        entry.st_uid = self._config.uid
+        entry.st_gid = self._config.gid
+        entry.st_rdev = 0
         entry.st_size = attributes.size
+        entry.st_blksize = _BLOCK
         entry.st_blocks = -(-attributes.stored // _SECTOR)
         entry.st_mtime_ns = entry.st_ctime_ns = entry.st_atime_ns = attributes.mtime_ns
-
-    def entry(self, attributes: Attributes) -> pyfuse3.EntryAttributes:
-        entry = self.blank()
-        self.fill(entry, attributes)
         return entry
 
     def missing(self, *, remember: bool) -> pyfuse3.EntryAttributes:

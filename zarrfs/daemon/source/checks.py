@@ -27,9 +27,9 @@ def check_disjoint(store_path: str | None, mount_point: str) -> None:
     if store_path is None:
         return
     store = os.path.realpath(store_path)
-    if _within(store, mount_point):
+    if within(store, mount_point):
         raise MountError(f"source {store} lies under the mount point {mount_point}")
-    if _within(mount_point, store):
+    if within(mount_point, store):
         raise MountError(f"mount point {mount_point} lies inside the source {store}")
 
 
@@ -51,7 +51,8 @@ def _parts(source: str) -> list[str]:
     return ["" if path is None else "/", *filter(None, place.split("/"))]
 
 
-def _within(path: str, directory: str) -> bool:
+def within(path: str, directory: str) -> bool:
+    """Whether ``path`` is the directory, or lies in it. Both are absolute and without links."""
     return os.path.commonpath((path, directory)) == directory
 
 

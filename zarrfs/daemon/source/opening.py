@@ -18,7 +18,7 @@ from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.own_mount_point import mount_name
 from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.source.any_directory import with_found_stores
-from zarrfs.daemon.source.checks import check_disjoint, check_sources_disjoint
+from zarrfs.daemon.source.checks import check_disjoint, check_sources_disjoint, within
 from zarrfs.errors import UsageError
 from zarrfs.format.metadata.documents import DOCUMENT_NAMES, DOCUMENTS
 from zarrfs.fs.config import FileSystemConfig
@@ -91,8 +91,7 @@ def overlaid(
     """
     path = os.path.abspath(directory)
     for source in (mount_point, *filter(None, map(local_directory, sources))):
-        inside = os.path.commonpath((os.path.realpath(path), os.path.realpath(source)))
-        if inside == os.path.realpath(source):
+        if within(os.path.realpath(path), os.path.realpath(source)):
             raise UsageError(f"option overlay: {path} lies in {source}")
     check_disjoint(path, mount_point)
     try:

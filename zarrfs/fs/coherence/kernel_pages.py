@@ -173,11 +173,6 @@ class KernelPages:
         self._epochs.pop(inode, None)
         self._opening.pop(inode, None)
 
-    def removed(self, inode: int, array: MountedArray) -> None:
-        """A file was removed, so what it holds now is nothing that the kernel wrote."""
-        self.written(inode, [array])
-        self.drop(inode)
-
     def drop(self, inode: int) -> None:
         """The kernel's pages of a file, and its size, are out of date."""
         self.outdated(inode)

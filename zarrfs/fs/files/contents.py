@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from zarrfs.errors import NotPermitted
+from zarrfs.errors import EntryNotFound, NotPermitted
+from zarrfs.fs import stat
 from zarrfs.fs.coherence.kernel_pages import KernelPages, OpenPlaces
 from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.group_files import MountedGroup
-from zarrfs.fs.nodes.nodes import MountedArray, MountedFile
+from zarrfs.fs.nodes.nodes import STATUS_FILES, Local, MountedArray, MountedFile
 from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.tree import Tree
+from zarrfs.fs.status import MountStatus
+from zarrfs.views.bytes_view import BytesView
 from zarrfs.views.view import WritableView
 
 
@@ -29,20 +32,21 @@ class Contents:
     """Loop only.
 
     places : what is open.
-    other : makes the view of a file that has no elements of arrays.
     """
 
     def __init__(
         self,
+        tree: Tree,
+        status: MountStatus,
         threads: Threads,
         pages: KernelPages,
         places: OpenPlaces,
-        other: Callable[[Place], Awaitable[WritableView]],
     ) -> None:
+        self._tree = tree
+        self._status = status
         self._threads = threads
         self._pages = pages
         self._places = places
-        self._other = other
 
     async def open(self, place: Place, *, truncate: bool) -> Content:
         """The bytes of a file, as the store has them now. Raises NotPermitted, EntryNotFound."""
@@ -61,7 +65,19 @@ class Contents:
             return Content(await self._threads.run(file.view), file.arrays, file.version)
         if truncate:
             raise NotPermitted("only the data of arrays can be written to")
-        return Content(await self._other(place))
+        return Content(await self._without_elements(place))
+
+    async def _without_elements(self, place: Place) -> WritableView:
+        node, local = place.node, place.local
+        if local in STATUS_FILES:
+            return BytesView(self._status.content(local))
+        if local == Local.NOTE:
+            return BytesView(stat.note_content(place))
+        if isinstance(node, MountedArray) and (stored := node.stored_file(local)) is not None:
+            return await self._threads.run(lambda: self._tree.stored_file(node, stored))
+        if (key := node.document(local)) is None:
+            raise EntryNotFound(f"inode {place.inode}")
+        return BytesView(await self._threads.run(lambda: self._tree.documents.read(key)))
 
     async def _check(self, node: MountedArray) -> None:
         """Have the store asked for changes if it is time; tell the kernel of any."""

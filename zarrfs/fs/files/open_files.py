@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from weakref import WeakKeyDictionary
 
-from zarrfs.cache.stats import Stats
 from zarrfs.errors import (
     BadHandle,
     ChunkError,
@@ -30,16 +29,16 @@ from zarrfs.fs.loop.threads import Threads
 from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
+from zarrfs.fs.nodes.tree import Tree
+from zarrfs.fs.status import MountStatus
 from zarrfs.views.tiles.gathered import GatheredView
-from zarrfs.views.view import Data, View, WritableView
+from zarrfs.views.view import Data, View
 
 
 class OpenFiles:
     """All open files of a mount.
 
-    content : makes the view of a file that is not the data of one array.
     places : what is open.
-    read_only : nothing is written through the mount.
 
     Shared state lives on the loop alone: no method awaits between looking at
     ``_handles``, or ``places``, and changing it.
@@ -47,27 +46,25 @@ class OpenFiles:
 
     def __init__(
         self,
+        tree: Tree,
+        status: MountStatus,
         threads: Threads,
         answers: Answers,
         pages: KernelPages,
-        stats: Stats,
-        content: Callable[[Place], Awaitable[WritableView]],
         after_reply: AfterReply,
-        *,
-        read_only: bool,
     ) -> None:
         self._threads = threads
         self._answers = answers
         self._pages = pages
-        self._stats = stats
+        self._stats = tree.stats
         self._resizing = Resizing(threads, pages)
-        self._read_only = read_only
+        self._read_only = not tree.config.writable
         # Pages given beside a writer's could overwrite what it wrote.
-        self._pushed = PushedChunks(pages) if read_only else None
+        self._pushed = PushedChunks(pages) if self._read_only else None
         self._after_reply = after_reply
         self._handles: dict[int, Handle] = {}
         self.places = OpenPlaces()
-        self._contents = Contents(threads, pages, self.places, content)
+        self._contents = Contents(tree, status, threads, pages, self.places)
         self._storing: WeakKeyDictionary[MountedNode, Storing] = WeakKeyDictionary()
         self._array_pages: WeakKeyDictionary[MountedNode, ArrayPages] = WeakKeyDictionary()
         self._refused = RefusedPages()
