@@ -34,24 +34,19 @@ class Counterpart:
     read: Callable[[str], Any] | None = None
 
 
-def _recheck_data(text: str) -> float:
-    """Seconds. A mount looks for changes when a program opens a file, and not after that."""
-    return 0.0 if text.lower() == "open" else _recheck(text)
+def _recheck(at_open: float) -> Callable[[str], float]:
+    """Reads seconds; ``at_open`` for "open"."""
+    words = {"true": 0.0, "false": math.inf, "open": at_open}
 
+    def read(text: str) -> float:
+        if (found := words.get(text.lower())) is not None:
+            return found
+        try:
+            return values.recheck(text)
+        except ValueError:
+            raise ValueError("is neither true, false, open nor a number of seconds") from None
 
-def _recheck_metadata(text: str) -> float:
-    """Seconds. "open" stands for never: the mount keeps the metadata that it read first."""
-    return math.inf if text.lower() == "open" else _recheck(text)
-
-
-def _recheck(text: str) -> float:
-    lowered = text.lower()
-    if lowered in ("true", "false"):
-        return 0.0 if lowered == "true" else math.inf
-    try:
-        return values.recheck(text)
-    except ValueError:
-        raise ValueError("is neither true, false, open nor a number of seconds") from None
+    return read
 
 
 COUNTERPARTS: tuple[Counterpart, ...] = (
@@ -74,14 +69,14 @@ COUNTERPARTS: tuple[Counterpart, ...] = (
         option="recheck_metadata",
         note="With false and open, a mount keeps the metadata that it read first. With true or "
         "an age in seconds, it may read them again when a program looks up a name.",
-        read=_recheck_metadata,
+        read=_recheck(math.inf),
     ),
     Counterpart(
         "recheck_cached_data",
         option="recheck",
         note="true, false, open, or an age in seconds. A mount checks when a program opens a "
         "file, so true and open mean the same. The library checks at each read.",
-        read=_recheck_data,
+        read=_recheck(0.0),
     ),
     Counterpart("fill_missing_data_reads", option="fill_missing"),
     Counterpart("store_data_equal_to_fill_value", option="store_fill"),
