@@ -6,7 +6,6 @@ msync, munmap or after a while. A connection that ends before that loses them.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ import trio
 
 from zarrfs.fuse.connection import Connection
 from zarrfs.fuse.notify import NotificationThread
+from zarrfs.fuse.unmount import call_libc
 
 _log = logging.getLogger(__name__)
 
@@ -39,13 +39,10 @@ async def write_out(
 
 def _sync(connection: Connection) -> None:
     """Does nothing where the mount is not at its path any more. Blocks on the mount."""
-    # These calls release the GIL, which pyfuse3.syncfs does not.
+    # Unlike pyfuse3.syncfs, which holds the GIL.
     directory = os.open(connection.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if os.fstat(directory).st_dev == os.makedev(*connection.device):
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.syncfs(directory) != 0:
-                code = ctypes.get_errno()
-                raise OSError(code, os.strerror(code))
+            call_libc("syncfs", directory)
     finally:
         os.close(directory)

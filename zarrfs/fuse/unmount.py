@@ -31,7 +31,7 @@ def unmount(path: str, *, lazy: bool = False) -> None:
     Raises `MountBusy`, or `MountError` for every other reason.
     """
     try:
-        _umount2(path, _NOFOLLOW | (_DETACH if lazy else 0))
+        call_libc("umount2", os.fsencode(path), _NOFOLLOW | (_DETACH if lazy else 0))
     except PermissionError:
         _run_helper(path, lazy=lazy)
     except OSError as error:
@@ -47,7 +47,7 @@ def force(path: str) -> bool:
     broken: if the mount is in use, the kernel reports success as "busy".
     """
     try:
-        _umount2(path, _NOFOLLOW | _FORCE)
+        call_libc("umount2", os.fsencode(path), _NOFOLLOW | _FORCE)
     except OSError as error:
         return error.errno == errno.EBUSY
     return True
@@ -58,13 +58,13 @@ def helper() -> str | None:
     return shutil.which(_HELPER, path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
 
 
-def _umount2(path: str, flags: int) -> None:
+def call_libc(name: str, *arguments: object) -> None:
+    """Raises OSError."""
     # CDLL releases the GIL during the call, without which the daemon could not answer
     # what the kernel may ask it meanwhile.
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(os.fsencode(path), flags) != 0:
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) != 0:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), path)
+        raise OSError(code, os.strerror(code))
 
 
 def _run_helper(path: str, *, lazy: bool) -> None:
