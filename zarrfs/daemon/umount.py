@@ -125,7 +125,7 @@ class _Daemon:
             reader = EndReader(document["end_report"])
         daemon = cls(pid, descriptor, reader)
         # The number of a daemon in another PID namespace belongs to another process here.
-        if b"zarrfs" in _command(pid):
+        if "zarrfs" in _content(Path("/proc", str(pid), "cmdline")):
             return daemon
         daemon.close()
         return None
@@ -207,14 +207,11 @@ def _target(link: Path) -> str:
 
 
 def _name(process: Path) -> str:
-    try:
-        return (process / "comm").read_text(errors="replace").strip()
-    except OSError:
-        return "?"
+    return _content(process / "comm").strip() or "?"
 
 
-def _command(pid: int) -> bytes:
+def _content(path: Path) -> str:
     try:
-        return Path("/proc", str(pid), "cmdline").read_bytes()
+        return path.read_text(errors="replace")
     except OSError:
-        return b""
+        return ""

@@ -60,8 +60,10 @@ class NodeXattrs:
 
     def known(self, node: MountedNode) -> Encoded | None:
         """The attributes of a node, if they are encoded already. Does not block."""
-        found = self._kept.get(node.node.path)
-        return found if found is not None and _is_of(found, node) else None
+        if (found := self._kept.get(node.node.path)) is None:
+            return None
+        metadata, note = found.source
+        return found if metadata is node.node.metadata and note == node.note else None
 
     def encoded(self, node: MountedNode) -> Encoded:
         """The attributes of a node. Blocks."""
@@ -81,11 +83,6 @@ class NodeXattrs:
                 if other == name and (data := _encode(value)) is not None:
                     return data
         raise NoSuchAttribute(name)
-
-
-def _is_of(encoded: Encoded, node: MountedNode) -> bool:
-    metadata, note = encoded.source
-    return metadata is node.node.metadata and note == node.note
 
 
 def _encoded(node: MountedNode, config: FileSystemConfig) -> Encoded:

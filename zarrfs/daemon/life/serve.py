@@ -139,7 +139,8 @@ def _serve(
 ) -> None:
     writable = request.options.rw
     signals = Signals()
-    manager = _service_manager(request)
+    # In the background this is the child of a command, which may be any service's.
+    manager = ServiceManager.from_environment(os.environ if request.foreground else {})
     # Torn down from the last to the first. The watchdog is the first, to bound the rest.
     with ExitStack() as stack:
         watchdog = Watchdog(config.watchdog, dump=stacks, flush=log.drain)
@@ -186,7 +187,13 @@ def _serve(
         notifications = NotificationThread()
         filesystem.set_kernel_cache(notifications)
         begun = trio.Event()
-        operations = _operations(filesystem, request.options, settings, begun.set)
+        operations = Operations(
+            filesystem,
+            Presentation(settings.presentation),
+            begun.set,
+            writable=writable,
+            xattr=request.options.xattr or not writable,
+        )
         if request.made:
             stack.callback(remove_mount_point, request.place)
         # From here to the event loop and after it, a signal would leave the mount behind.
@@ -217,13 +224,6 @@ def _serve(
     _log.info("unmounted %s", request.place)
 
 
-def _service_manager(request: MountRequest) -> ServiceManager:
-    if request.foreground:
-        return ServiceManager.from_environment(os.environ)
-    # In the background this is the child of a command, which may be any service's.
-    return ServiceManager()
-
-
 def _drain_limits(config: DrainConfig, options: MountOptions) -> DrainConfig:
     if options.drain_timeout is None:
         return config
@@ -250,17 +250,6 @@ def _open(
         return open_filesystem(store, config, document, workers)
     except StoreReadOnly as error:
         raise MountError(f"cannot be mounted with -o rw: {error}") from error
-
-
-def _operations(
-    filesystem: FileSystem,
-    options: MountOptions,
-    settings: Configs,
-    on_init: Callable[[], object],
-) -> Operations:
-    presentation = Presentation(settings.presentation)
-    xattr = options.xattr or not options.rw
-    return Operations(filesystem, presentation, on_init, writable=options.rw, xattr=xattr)
 
 
 def _end(

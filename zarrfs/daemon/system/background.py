@@ -105,14 +105,12 @@ def _child(serve: Callable[[Ready], None], launch: PipeLaunch) -> int:
     os.setsid()
     try:
         serve(launch.ready)
-    except ZarrfsError as error:
+    except Exception as error:  # noqa: BLE001 - a broken installation, before there is a log
+        if not isinstance(error, ZarrfsError):
+            error = MountError(f"unexpected {type(error).__name__}: {error}")
         # Only the log has later errors.
         if not launch.reported:
             launch.failed(error)
-        return 1
-    except Exception as error:  # noqa: BLE001 - a broken installation, before there is a log
-        if not launch.reported:
-            launch.failed(MountError(f"unexpected {type(error).__name__}: {error}"))
         return 1
     return 0
 

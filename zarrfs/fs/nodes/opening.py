@@ -121,20 +121,18 @@ class NodeOpener:
             )
         if node.metadata is None or reason is not None:
             self._caches.stats.error(node.path, reason or "cannot be served")
-        if node.metadata is None:
+        if node.metadata is None or not node.documents:
             return MountedNode(node, reason, mtime_ns)
-        if node.documents:
-            return MountedGroup(
-                node,
-                reason,
-                mtime_ns,
-                node_name(self._store.url, node.path),
-                self._config.views,
-                FlatConfig(self._config.byteorder, self._config.order),
-                partial(self._members, node.path),
-                self._config.attribute_seconds,
-            )
-        return MountedNode(node, reason, mtime_ns)
+        return MountedGroup(
+            node,
+            reason,
+            mtime_ns,
+            node_name(self._store.url, node.path),
+            self._config.views,
+            FlatConfig(self._config.byteorder, self._config.order),
+            partial(self._members, node.path),
+            self._config.attribute_seconds,
+        )
 
     def _open_array(self, node: Node, metadata: ArrayMetadata, mtime_ns: int) -> MountedArray:
         """Raises BudgetExceeded, and whatever a codec or data type of other packages raises."""
