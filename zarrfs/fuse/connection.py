@@ -26,14 +26,12 @@ class TuningConfig(NamedTuple):
     """Limits of the kernel, set where that is permitted.
 
     max_background : read-ahead requests in flight at once. The kernel's own default, 12,
-        starves parallel readers of a slow store.
-    congestion_threshold : from how many of them on the kernel reads less ahead.
+        starves parallel readers of a slow store. From three quarters on it reads less ahead.
     read_ahead_kb : how far ahead of a sequential reader the kernel asks, in KiB. Needs
         root.
     """
 
     max_background: int = 64
-    congestion_threshold: int = 48
     read_ahead_kb: int = 1024
 
 
@@ -114,7 +112,7 @@ class Connection(NamedTuple):
         device = ":".join(map(str, self.device))
         for path, value in (
             (self._directory / "max_background", config.max_background),
-            (self._directory / "congestion_threshold", config.congestion_threshold),
+            (self._directory / "congestion_threshold", max(config.max_background * 3 // 4, 1)),
             (_DEVICES / device / "read_ahead_kb", config.read_ahead_kb),
         ):
             try:

@@ -104,7 +104,6 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
     )
     tuning = TuningConfig(
         max_background=options.max_background,
-        congestion_threshold=max(options.max_background * 3 // 4, 1),
         read_ahead_kb=_read_ahead_kb(options, local=local),
     )
     shown = given | {
