@@ -319,8 +319,8 @@ class FileSystem:
             raise NotPermitted(f"{name} can be removed with -o allow_remove")
         assert isinstance(node, MountedArray)
         chunks = node.chunks_of(tree_place)
-        # Before, because the chunk is removed also if storing fails. What the file then holds is
-        # nothing that the kernel wrote.
+        # Before, because the chunk is removed also if storing fails. The kernel wrote nothing of
+        # the content that the file then has.
         self._pages.written(place.inode, [node])
         self._pages.drop(place.inode)
         await self._files.remove(place, lambda: array.remove(chunks))
