@@ -28,11 +28,11 @@ class FramedView(BodyView):
         marks: range = range(0),
         gap: int = 0,
     ) -> None:
-        self._header = Computed([Table.of_bytes(0, header)])
         self._marks = marks
-        self._trailer = trailer
         self._start = len(header) + gap
         self._stop = self._start + body.size
+        tables = [Table.of_bytes(0, header), Table.of_bytes(self._stop, trailer)]
+        self._frame = Computed(tables)
         super().__init__(body, self._stop + len(trailer))
 
     def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
@@ -50,22 +50,11 @@ class FramedView(BodyView):
         head = max(0, min(len(data), self._start - offset))
         tail = max(0, min(len(data), offset + len(data) - self._stop))
         inside = data[head : len(data) - tail]
-        behind = max(0, offset - self._stop)
-        there = self._header.read(offset, head) if head else b""
-        after = self._trailer[behind : behind + tail] if tail else b""
-        if self._without_marks(offset, data[:head]) != there or data[len(data) - tail :] != after:
+        behind = len(data) - tail
+        parts = (offset, data[:head]), (offset + behind, data[behind:])
+        if not all(self._frame.agrees(at, part, self._marks) for at, part in parts):
             raise NotPermitted("the header follows from the array's metadata")
         return self._body.write(max(0, offset - self._start), inside) if inside else None
-
-    def _without_marks(self, offset: int, data: memoryview) -> Data:
-        """Bytes written to the header from ``offset`` on, with the header's own marks."""
-        first = max(self._marks.start, offset)
-        stop = min(self._marks.stop, offset + len(data))
-        if first >= stop:
-            return data
-        same = bytearray(data)
-        same[first - offset : stop - offset] = self._header.read(first, stop - first)
-        return bytes(same)
 
     def _inside(self, offset: int, size: int) -> tuple[int, int]:
         first = max(0, offset - self._start)
@@ -75,9 +64,9 @@ class FramedView(BodyView):
         stop = offset + size
         if self._start <= offset and stop <= self._stop:
             return inside
-        behind = slice(max(0, offset - self._stop), max(0, stop - self._stop))
-        before = self._header.read(offset, max(0, min(stop, self._start) - offset))
-        return b"".join((before, inside, self._trailer[behind]))
+        behind = max(offset, self._stop)
+        before = self._frame.read(offset, max(0, min(stop, self._start) - offset))
+        return b"".join((before, inside, self._frame.read(behind, max(0, stop - behind))))
 
 
 class FlippedView(BodyView):

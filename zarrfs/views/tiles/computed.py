@@ -88,3 +88,10 @@ class Computed:
                 begin = low - table.start - first * table.width
                 out[low - offset : high - offset] = data[begin : begin + high - low]
         return out
+
+    def agrees(self, offset: int, data: memoryview, marks: range) -> bool:
+        """Whether the bytes from ``offset`` on are ``data``, except those at ``marks``."""
+        mine, theirs = self.read(offset, len(data)), bytearray(data)
+        first, stop = max(0, marks.start - offset), max(0, marks.stop - offset)
+        del mine[first:stop], theirs[first:stop]
+        return mine == theirs

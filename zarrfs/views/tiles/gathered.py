@@ -177,7 +177,7 @@ class GatheredView:
         while here < stop:
             number, end = self.section_at(here)
             there = data[here - offset : min(end, stop) - offset]
-            if number is None and self._unlike_header(here, there):
+            if number is None and not self._header.agrees(here, there, self._marks):
                 raise NotPermitted("the header follows from the metadata of the arrays")
             here += len(there)
         rests = []
@@ -187,14 +187,6 @@ class GatheredView:
             if (rest := piece.view.write(piece.first, part)) is not None:
                 rests.append(rest)
         return partial(_all, rests) if rests else None
-
-    def _unlike_header(self, offset: int, data: memoryview) -> bool:
-        """Whether bytes are others than those of the header, but for its marks."""
-        mine = self._header.read(offset, len(data))
-        if self._marks.start < offset + len(data) and offset < self._marks.stop:
-            known = [at in self._marks for at in range(offset, offset + len(data))]
-            return any(a != b for a, b, mark in zip(mine, data, known, strict=True) if not mark)
-        return mine != data
 
     def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return None
