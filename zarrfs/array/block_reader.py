@@ -119,7 +119,7 @@ def _read_patches(
     """As `read_block`.
 
     patches : those of a shard follow each other.
-    scan : as in `StoredChunks.read`.
+    scan : as in `StoredChunks.find`.
     """
     layout = array.layout
     parts = [part for patch in patches for part in patch.cut(array.at_once)]

@@ -146,18 +146,15 @@ class StoredChunks:
         key = self._chunk_keys.key(stored)
         return f"{self._path}/{key}" if self._path else key
 
-    def read(
-        self, indices: Sequence[Index], memory: Memory | None = None, *, scan: bool = False
-    ) -> Iterator[ChunkResult]:
+    def read(self, indices: Sequence[Index], memory: Memory | None = None) -> Iterator[ChunkResult]:
         """Decode read chunks, each once, in the order that `find` gives.
 
         memory : returns memory that the decoder may use for the decoded bytes of a chunk.
-        scan : as in `find`.
 
         An error of a chunk, or of its shard, is in the result of that chunk. A chunk that is not
         stored comes as an array of fill values that takes no memory.
         """
-        for chunk in self.find(indices, scan=scan):
+        for chunk in self.find(indices):
             yield self._decoder.decode(chunk, memory)
 
     def find(
