@@ -14,6 +14,8 @@ ones.
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from threading import Condition, Lock, RLock, local
 from typing import cast
@@ -105,3 +107,29 @@ def ranked_condition(rank: Rank) -> Condition:
 def reentrant_lock(rank: Rank) -> AnyLock:
     """A lock that a thread may take again while it holds it."""
     return cast(AnyLock, _CheckedLock(rank, reentrant=True) if checked else RLock())
+
+
+class KeyedLocks:
+    """A lock for each key, as long as a thread holds it or waits for it.
+
+    Shared state, under ``_lock``: ``_locks``, by key the lock and the number of such threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._locks: dict[Hashable, tuple[Lock, int]] = {}
+
+    @contextmanager
+    def held(self, key: Hashable) -> Iterator[None]:
+        with self._lock:
+            lock, threads = self._locks.get(key, (Lock(), 0))
+            self._locks[key] = lock, threads + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                threads = self._locks[key][1] - 1
+                self._locks[key] = lock, threads
+                if not threads:
+                    del self._locks[key]

@@ -124,10 +124,7 @@ class Block:
     @property
     def count(self) -> int:
         """Number of chunks."""
-        count = 1
-        for runs in self.runs:
-            count *= len(runs)
-        return count
+        return math.prod(map(len, self.runs))
 
     @property
     def part(self) -> Chunk:

@@ -11,11 +11,11 @@ import functools
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from threading import Lock
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
+from zarrfs.locks import KeyedLocks
 from zarrfs.store.base import Blob, ByteRange, Store
 from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
 from zarrfs.store.local.beneath import others_may_read
@@ -69,8 +69,8 @@ class PlainDirectory(StoreWrapper):
     others : whether other users read through the mount, and so with the rights of this process;
         see also `LocalStore.show_to_others`.
 
-    Shared state, under ``_lock``: ``_opened``, ``_failed``, ``_looked`` and ``_opening``. One
-    thread at a time opens a file, and the threads that open other files do not wait for it.
+    Shared state, under ``_lock``: ``_opened``, ``_failed`` and ``_looked``. One thread at a
+    time opens a file, and the threads that open other files do not wait for it.
     """
 
     def __init__(self, inner: LocalStore, open_found: OpenFound, *, others: bool = False) -> None:
@@ -80,7 +80,7 @@ class PlainDirectory(StoreWrapper):
         self._others = others
         self._lock = Lock()
         # By path, the lock of the threads that open the file, and how many threads use it.
-        self._opening: dict[str, tuple[Lock, int]] = {}
+        self._opening = KeyedLocks()
         self._opened: dict[str, _Opened] = {}
         # By path, the files that could not be opened: their state and the reason.
         self._failed: dict[str, tuple[Entry, str]] = {}
@@ -198,7 +198,7 @@ class PlainDirectory(StoreWrapper):
             raise StoreAccessDenied(path, "Permission denied")
 
     def _open(self, path: str, entry: Entry) -> Store:
-        with self._alone(path):
+        with self._opening.held(path):
             with self._lock:
                 opened = self._opened.get(path)
                 failed = self._failed.get(path)
@@ -248,21 +248,6 @@ class PlainDirectory(StoreWrapper):
             os.close(fd)
             raise
         return fd
-
-    @contextmanager
-    def _alone(self, path: str) -> Iterator[None]:
-        with self._lock:
-            opening, users = self._opening.get(path, (Lock(), 0))
-            self._opening[path] = opening, users + 1
-        try:
-            with opening:
-                yield
-        finally:
-            with self._lock:
-                users = self._opening[path][1] - 1
-                self._opening[path] = opening, users
-                if not users:
-                    del self._opening[path]
 
     @property
     def _root(self) -> str:

@@ -17,6 +17,7 @@ from operator import attrgetter
 from threading import Lock
 from time import monotonic
 
+from zarrfs.locks import KeyedLocks
 from zarrfs.store.ranges import Span, merge
 
 _GAP = 64 << 10
@@ -47,10 +48,10 @@ class Leftovers:
 
     room : returns how many bytes may be kept now.
     size : bytes kept.
+    fetching : one thread at a time per object: the next thread may find the bytes that it needs.
 
     Shared state, under ``_lock``: ``size``; ``_objects``, the pieces in order; ``_used``, when each
-    object was last used; ``_promised``, bytes that scans are fetching; ``_fetching``, by object the
-    lock of the thread that fetches, and the number of threads that have or await it.
+    object was last used; ``_promised``, bytes that scans are fetching.
     """
 
     def __init__(self, room: Callable[[], int]) -> None:
@@ -60,24 +61,7 @@ class Leftovers:
         self._used: dict[tuple[object, ...], float] = {}
         self._promised = 0
         self.size = 0
-        self._fetching: dict[tuple[object, ...], tuple[Lock, int]] = {}
-
-    @contextmanager
-    def fetching(self, name: tuple[object, ...]) -> Iterator[None]:
-        """One thread at a time per object: the next thread may find the bytes that it needs."""
-        with self._lock:
-            turn, waiting = self._fetching.get(name, (Lock(), 0))
-            self._fetching[name] = turn, waiting + 1
-        try:
-            with turn:
-                yield
-        finally:
-            with self._lock:
-                turn, waiting = self._fetching[name]
-                if waiting > 1:
-                    self._fetching[name] = turn, waiting - 1
-                else:
-                    del self._fetching[name]
+        self.fetching = KeyedLocks()
 
     def take(self, name: tuple[object, ...], spans: Sequence[Span]) -> list[memoryview | None]:
         """The bytes of each span, if they are kept; each byte is taken only once."""

@@ -86,7 +86,7 @@ class StoredPart(NamedTuple):
             return [blob.data for blob in self._blobs(wanted)]
         spans = [Span(start, start + length) for start, length in wanted]
         if len(spans) > 1:
-            with leftovers.fetching(self._state):
+            with leftovers.fetching.held(self._state):
                 return self._fetch_along(spans, leftovers)
         (kept,) = leftovers.take(self._state, spans)
         if kept is not None:

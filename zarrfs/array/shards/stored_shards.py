@@ -118,7 +118,7 @@ class StoredShards:
             with suppress(StoreTooLarge):
                 return self._fetched(key, whole + self._levels[0].index_codec(shard_shape).size)
         # Otherwise each thread that needs the shard would fetch its index.
-        with self._cache.leftovers.fetching((key,)):
+        with self._cache.leftovers.fetching.held((key,)):
             return self._known(key, scan) or self._asked(key, shard_shape, scan)
 
     def _known(self, key: str, scan: bool) -> Shard | None:
