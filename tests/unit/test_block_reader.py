@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -247,3 +248,44 @@ def test_a_chunk_that_cannot_be_decoded_is_told(data, case, at_once):
             if of_bad:
                 assert read.error.key == bad
                 assert read.chunks < job.count
+
+
+def frame(*elements, size_given=True):
+    compressor = zstandard.ZstdCompressor(write_content_size=size_given)
+    return compressor.compress(np.array(elements, "<u2").tobytes())
+
+
+SKIPPED = bytes.fromhex("502a4d18") + (3).to_bytes(4, "little") + b"xyz"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "right"),
+    [
+        (frame(1, 2), frame(3, 4), True),
+        (frame(1) + frame(2), frame(3, 4), True),
+        (SKIPPED + frame(1, 2), frame(3, 4) + SKIPPED, True),
+        (frame(1, 2, size_given=False), frame(3, 4), True),
+        (frame(1, 2, size_given=False), frame(3, 4, size_given=False), True),
+        # Together these hold the right number of bytes, but not each of them.
+        (frame(1), frame(2, 3, 4), False),
+        (frame(1, 2) + frame(3), frame(4), False),
+        (frame(1, 2) + frame(3, 4), b"", False),
+        (frame(1, 2) + frame(3, 4)[:7], frame(3, 4)[7:], False),
+        (frame(1, 2), frame(3, 4)[:-1], False),
+        (frame(1, 2), b"?" * 20, False),
+    ],
+)
+def test_each_of_several_chunks_must_hold_its_own_elements(first, second, right):
+    document = array_document((4,), (2,), codecs=[LITTLE, ZSTD])
+    array = open_array(MemoryStore({"zarr.json": document, "c/0": first, "c/1": second}))
+    window = Window.whole(array.layout.read)
+    (box,) = boxes(window.shape, 0, 4)
+    target = np.zeros(4, "<u2")
+    block = Block(tuple(window.runs(box)), target, target.dtype)
+    read = read_block(array, block)
+    alone = read_pieces(array, block.pieces(), block.carrier)
+    assert (read.error is None) == right
+    if right:
+        assert target.tolist() == [1, 2, 3, 4]
+    else:
+        assert (read.error.key, read.error.reason) == (alone.error.key, alone.error.reason)

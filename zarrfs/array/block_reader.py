@@ -14,6 +14,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,10 +181,10 @@ class _PatchReader:
         if place is None and (size <= _SHORT or not stored_as.verbatim):
             memory = scratch(count * size)
         pieces: list[Chunk] = []
-        decoded: list[int] = []
-        decode, generations, coming = self._decode, self.generations, self._coming
-        for number in range(count):
-            stored = next(coming)
+        coming = list(islice(self._coming, count))
+        self.generations = [stored.generation for stored in coming]
+        decode, decoded = self._decode, self._decode_evenly(coming, memory)
+        for number, stored in enumerate(coming[len(decoded) :]):
             slot = memory and memory[number * size : (number + 1) * size]
             data: Buffer | None = None
             if isinstance(stored, StoredChunk):
@@ -191,7 +192,6 @@ class _PatchReader:
                     data = decode(stored.data, slot)
                 except Exception:  # noqa: BLE001 - `ChunkDecoder.decode` says what is wrong
                     data = None
-            generations.append(stored.generation)
             if data is not None and data is not slot and len(data) == size <= _SHORT and slot:
                 slot[:] = data
                 data = slot
@@ -218,6 +218,22 @@ class _PatchReader:
             chunk = codec.stored_elements(memory[number * size : (number + 1) * size])
             self._copy(chunk[patch.source], pieces[number])
         return None
+
+    def _decode_evenly(
+        self, coming: Sequence[StoredChunk | ChunkResult], memory: memoryview | None
+    ) -> list[int]:
+        """Decode all these chunks to ``memory`` in one step.
+
+        Returns their numbers; none if they have to be decoded one by one.
+        """
+        assert self._codec is not None
+        codecs = self._codec.bytes_bytes
+        if memory is None or len(codecs) != 1 or len(coming) == 1:
+            return []
+        data = [stored.data for stored in coming if isinstance(stored, StoredChunk)]
+        all_stored = len(data) == len(coming)
+        evenly = all_stored and codecs[0].decode_evenly(data, memory)
+        return list(range(len(coming))) if evenly else []
 
     def _place(self, codec: ChunkCodec, patch: Patch) -> memoryview | None:
         """The memory that chunks are decoded into if that is their place; else None."""

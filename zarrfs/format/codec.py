@@ -171,6 +171,14 @@ class BoundBytesBytes:
         """
         raise NotImplementedError
 
+    def decode_evenly(self, data: Sequence[Buffer], out: memoryview) -> bool:
+        """Decode several inputs to parts of ``out`` of one size, all in one step.
+
+        Returns False, with undefined content of ``out``, if the codec has no such step, or any of
+        the inputs needs `decode` to say what is wrong.
+        """
+        return False
+
     def encode(self, data: Buffer) -> Buffer:
         raise NotImplementedError
 

@@ -73,6 +73,14 @@ class BoundZstd(BoundCompressor):
         library.decompress(data, target)
         return target
 
+    def decode_evenly(self, data: Sequence[Buffer], out: memoryview) -> bool:
+        library = libzstd()
+        if library is None or not self.decoded.exact or not self.decoded.maximum:
+            return False
+        if any(each[:4] != _MAGIC_BYTES for each in data):
+            return False
+        return library.fills_evenly(data, out)
+
     def _check_size(self, data: Buffer) -> None:
         known, at_most = content_size(data)
         if known is not None:
