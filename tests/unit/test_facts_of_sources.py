@@ -188,6 +188,29 @@ def test_conventions_speak_to_the_own_arrays_of_a_group(array):
     assert gather(array(), Around((("a", {}), ("g/a", utm | level)))).georeference.crs
 
 
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ({"spatial:transform": [10, 0, 500, 0, -10, 400]}, (500, 400)),
+        ({"GeoTransform": "500 10 0 400 0 -10"}, (530, 380)),
+        # What xarray cut has both of them as they were before.
+        ({"GeoTransform": "500 10 0 400 0 -10", "spatial:transform": [10, 0, 500, 0, -10, 400]},
+         (530, 380)),
+    ],
+)  # fmt: skip
+def test_coordinates_of_a_part_move_a_geo_transform(said, place, array):
+    of_axes = {"y": [375.0, 365.0, 355.0, 345.0], "x": [535.0, 545.0, 555.0, 565.0, 575.0]}
+    beside = coordinates_in(
+        {
+            name: Neighbour(name, array(name, "float64", [len(values)]), np.array(values))
+            for name, values in of_axes.items()
+        }
+    )
+    metadata = array("zyx", attributes={"proj:code": "EPSG:32633", **said})
+    x, _, _, y, _, _ = gather(metadata, Around((), {}, beside)).georeference.transform
+    assert (x, y) == place
+
+
 def test_neighbours_of_groups_above(parse):
     class Node:
         def __init__(self, metadata):
