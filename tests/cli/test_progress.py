@@ -1,12 +1,13 @@
-"""The line that tells how far it is."""
+"""The bar that tells how far it is."""
 
 import io
 from types import SimpleNamespace
 
 import pytest
+from click import _termui_impl as click_bar
 
 from zarrfs.cli import progress
-from zarrfs.cli.progress import ProgressLine
+from zarrfs.cli.progress import ProgressBar
 from zarrfs.cli.sizes import size_text
 
 
@@ -19,7 +20,8 @@ class Terminal(io.StringIO):
 def clock(monkeypatch):
     """The time in a list, to be set."""
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(click_bar, "time", SimpleNamespace(time=lambda: now[0]))
     monkeypatch.setenv("COLUMNS", "90")
     return now
 
@@ -33,36 +35,46 @@ def terminal(monkeypatch):
 
 
 def test_bytes_rate_and_time_left(clock, terminal):
-    with ProgressLine("export") as line:
-        line(0, 4000 << 20)
+    with ProgressBar("export") as bar:
+        bar(0, 4000 << 20)
         clock[0] += 10
-        line(1000 << 20, 4000 << 20)
+        bar(1000 << 20, 4000 << 20)
+        clock[0] += 10
+        bar(2000 << 20, 4000 << 20)
         shown = terminal.getvalue().rpartition("\r")[2]
-        assert shown == (
-            "export [######..................]  25%  1000 MiB of 3.91 GiB  100 MiB/s  0:00:30 left"
-        )
-        clock[0] += 30
-        line(4000 << 20, 4000 << 20)
-    assert terminal.getvalue().endswith("100%  3.91 GiB of 3.91 GiB  100 MiB/s  in 0:00:40\n")
+        assert shown.startswith("\x1b[?25lexport  [####")
+        assert shown.endswith("]   50%  00:00:20  1.95 GiB of 3.91 GiB  100 MiB/s")
+        clock[0] += 20
+        bar(4000 << 20, 4000 << 20)
+    shown = terminal.getvalue().rpartition("\r")[2]
+    assert "]  100%  3.91 GiB of 3.91 GiB" in shown
+    assert shown.endswith("\n"), "what follows gets its own line"
 
 
 def test_what_was_there_before_does_not_count_as_speed(clock, terminal):
-    with ProgressLine("export") as line:
-        line(900, 1000)
-        clock[0] += 10
-        line(950, 1000)
-    assert "950 bytes of 1000 bytes  5 bytes/s" in terminal.getvalue()
-    assert "0:00:10 left" in terminal.getvalue()
+    with ProgressBar("export") as bar:
+        for done in (900, 950, 960):
+            bar(done, 1000)
+            clock[0] += 10
+    assert "960 bytes of 1000 bytes  5 bytes/s" in terminal.getvalue()
+
+
+def test_the_bar_makes_room_for_other_lines(clock, terminal):
+    with ProgressBar("check", "chunks") as bar:
+        bar(5, -1)
+        assert "5 chunks" in terminal.getvalue()
+        bar.interrupt()
+    assert terminal.getvalue().endswith("\r\x1b[K\x1b[?25h")
 
 
 def test_silence_where_nobody_looks(clock, monkeypatch):
     pipe = io.StringIO()
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=pipe))
-    with ProgressLine("export") as line:
+    with ProgressBar("export") as bar:
         clock[0] += 10
-        line(5, 10)
-        line(10, 10)
-        line.interrupt()
+        bar(5, 10)
+        bar(10, 10)
+        bar.interrupt()
     assert pipe.getvalue() == ""
 
 

@@ -77,11 +77,11 @@ def command(
     Exit status: 0 no problems, 1 problems found, or not checked, 2 wrong usage, 4 problems found
     and all repaired, without loss.
     """
-    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.cli.progress import ProgressBar
     from zarrfs.library.checking.check import CheckConfig, check_source
 
     found: list[Finding] = []
-    with ProgressLine("check", "chunks") as line:
+    with ProgressBar("check", "chunks") as line:
 
         def tell(finding: Finding) -> None:
             if not as_json:

@@ -114,13 +114,13 @@ def command(  # noqa: PLR0913 - click passes each option
 
     Exit status: 0 all copied, 1 failed or not all copied, 2 wrong usage.
     """
-    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.cli.progress import ProgressBar
     from zarrfs.library.copying.copy import CopyConfig, copy_node
     from zarrfs.memory.allocator import keep_freed_memory
 
     keep_freed_memory()
     begun = time.monotonic()
-    with ProgressLine("copy") as progress:
+    with ProgressBar("copy") as progress:
         config = CopyConfig(
             path=path,
             region=region,

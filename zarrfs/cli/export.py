@@ -64,7 +64,7 @@ def command(
     group SOURCE; --format names the other files of groups. *.h5 and *.nc keep the most of what is
     known of an array: names of axes, units, attributes. *.npy keeps shape and type. Chunks are
     decoded in parallel. FILE appears when it is complete; after a failure it is unchanged. On a
-    terminal, a line shows the progress.
+    terminal, a bar shows the progress.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def command(
     Exit status: 0 all written, 1 failed, 2 wrong usage, 141 the reader of standard output has
     gone away.
     """
-    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.cli.progress import ProgressBar
     from zarrfs.library.transfer.exporting import export_array
     from zarrfs.library.transfer.flat_form import by_extension
     from zarrfs.library.transfer.group_export import export_group
@@ -94,7 +94,7 @@ def command(
         raise UsageError(f"{where} is a terminal: name a file, or pipe it to a program")
     options = replace(source_options, fill_missing=fill_missing)
     form = flat.form(file, by_extension)
-    with ProgressLine("export") as progress:
+    with ProgressBar("export") as progress:
         config = TransferConfig(flat.path, flat.region, resume, options, engine, progress)
         try:
             if form.container in GROUP_FORMATS:

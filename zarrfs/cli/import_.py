@@ -60,7 +60,7 @@ def command(
 
     Exit status: 0 all stored, 1 failed, 2 wrong usage (also a FILE of the wrong size).
     """
-    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.cli.progress import ProgressBar
     from zarrfs.library.transfer.importing import import_array
     from zarrfs.library.transfer.transfer import TransferConfig
 
@@ -81,7 +81,7 @@ def command(
             NewArray(found.shape, found.data_type, usual=True),
             storage_options=options.storage_options,
         )
-    with ProgressLine("import") as progress:
+    with ProgressBar("import") as progress:
         config = TransferConfig(flat.path, flat.region, resume, options, engine, progress)
         import_array(file, target, form, config)
     return 0

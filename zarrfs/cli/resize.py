@@ -65,7 +65,7 @@ def command(
     Exit status: 0 resized, 1 not resized or not all of the rest dropped, 2 wrong usage.
     """
     from zarrfs.array.making.resize import Resize, ResizeConfig
-    from zarrfs.cli.progress import ProgressLine
+    from zarrfs.cli.progress import ProgressBar
     from zarrfs.cli.sizes import shape_text
     from zarrfs.library.source import find_array, open_source
 
@@ -74,7 +74,7 @@ def command(
         node, metadata = find_array(store, path, source_options, writable=True)
         wanted = _shape(shape, metadata.shape)
         _check_not_mounted(store.local_path)
-        progress = ProgressLine("resize", "chunks")
+        progress = ProgressBar("resize", "chunks")
         total = 0
         config = ResizeConfig(
             memory=source_options.memory_bytes,
