@@ -59,7 +59,7 @@ class WholeFile:
     def __init__(self, start: int, view: WritableView, most: int = 1 << 62) -> None:
         self.start = start
         self.stop = start + view.size
-        self._view = view
+        self.view = view
         self._most = most
 
     @classmethod
@@ -74,16 +74,16 @@ class WholeFile:
     def pieces(self, offset: int, stop: int) -> Iterator[Piece]:
         for low in range(offset, stop, self._most):
             high = min(stop, low + self._most)
-            yield Piece(self._view, low - self.start, high - self.start, low)
+            yield Piece(self.view, low - self.start, high - self.start, low)
 
     def was_read(self, offset: int, stop: int, *, kept: bool) -> None:
         pass
 
     def close(self) -> None:
-        self._view.close()
+        self.view.close()
 
 
-class GatheredView:
+class SectionedView:
     """
     sections : in order; they do not overlap. The bytes around them are those of ``header``.
     owner : of the files; it lives as long as this view.
@@ -178,7 +178,7 @@ class GatheredView:
             number, end = self.section_at(here)
             there = data[here - offset : min(end, stop) - offset]
             if number is None and not self._header.agrees(here, there, self._marks):
-                raise NotPermitted("the header follows from the metadata of the arrays")
+                raise NotPermitted("the header follows from metadata")
             here += len(there)
         rests = []
         for piece in self._pieces(offset, len(data)):
@@ -216,6 +216,10 @@ class GatheredView:
             low, high = max(offset, section.start), min(offset + size, section.stop)
             if low < high:
                 yield section, low, high
+
+
+class GatheredView(SectionedView):
+    """A file of several arrays, or of boxes: no page of it is also one of another file."""
 
 
 def _all(rests: Sequence[RemainingWrite]) -> None:
