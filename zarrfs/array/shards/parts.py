@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,34 +32,6 @@ class ObjectChanged(Exception):
         self.key = key
 
 
-class Part(Protocol):
-    """Bytes that contain one shard."""
-
-    @property
-    def name(self) -> tuple[object, ...] | None:
-        """Identifies the part and the state of its object; None if it should not be cached."""
-        ...
-
-    @property
-    def size(self) -> int: ...
-
-    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
-        """The bytes at each (offset, length) relative to the part.
-
-        Raises ObjectChanged if the object is not in the part's state any more, DecodeError if
-        bytes are missing.
-        """
-        ...
-
-    def write_to(self, fd: int, offset: int, length: int) -> None:
-        """Write bytes at the position of a file. Raises as `read` does, and `OSError`."""
-        ...
-
-    def inner(self, offset: int, length: int) -> Part:
-        """The part of this part that starts at ``offset``."""
-        ...
-
-
 class StoredPart(NamedTuple):
     """``size`` bytes from ``offset`` of the object ``key``, in the state of ``info``.
 
@@ -77,9 +49,15 @@ class StoredPart(NamedTuple):
 
     @property
     def name(self) -> tuple[object, ...]:
+        """Identifies the part and the state of its object."""
         return (self.key, self.info.generation, self.offset, self.size)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
+        """The bytes at each (offset, length) relative to the part.
+
+        Raises ObjectChanged if the object is not in the part's state any more, DecodeError if
+        bytes are missing.
+        """
         wanted = [ByteRange(self.offset + offset, length) for offset, length in ranges]
         leftovers = self.leftovers
         if leftovers is None:
@@ -131,7 +109,7 @@ class StoredPart(NamedTuple):
         return True
 
     def _blobs(self, ranges: Sequence[ByteRange]) -> list[Blob]:
-        """Bytes of the object. Raises as `Part.read` does."""
+        """Bytes of the object. Raises as `read` does."""
         if (blobs := self.store.get_ranges(self.key, ranges)) is None:
             raise ObjectChanged(self.key)
         for blob, (_, length) in zip(blobs, ranges, strict=True):
@@ -142,6 +120,7 @@ class StoredPart(NamedTuple):
         return blobs
 
     def write_to(self, fd: int, offset: int, length: int) -> None:
+        """Write bytes at the position of a file. Raises as `read` does, and `OSError`."""
         if not isinstance(self.store, CopiesRanges):
             write_parts(fd, self.read([(offset, length)]))
         elif not self.store.copy_range(
@@ -150,11 +129,15 @@ class StoredPart(NamedTuple):
             raise ObjectChanged(self.key)
 
     def inner(self, offset: int, length: int) -> StoredPart:
+        """The part of this part that starts at ``offset``."""
         return self._replace(offset=self.offset + offset, size=length)
 
 
 class MemoryPart(NamedTuple):
-    """A part whose bytes are in memory."""
+    """As `StoredPart`, for bytes in memory.
+
+    name : None if it should not be cached.
+    """
 
     data: memoryview
     name: tuple[object, ...] | None = None
@@ -166,16 +149,17 @@ class MemoryPart(NamedTuple):
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Buffer]:
         return [self.data[offset : offset + length] for offset, length in ranges]
 
-    def write_to(self, fd: int, offset: int, length: int) -> None:
-        write_parts(fd, self.read([(offset, length)]))
-
     def inner(self, offset: int, length: int) -> MemoryPart:
         name = None if self.name is None else (*self.name, offset, length)
         return MemoryPart(self.data[offset : offset + length], name)
 
 
+Part: TypeAlias = StoredPart | MemoryPart
+"""Bytes that contain one shard."""
+
+
 def read_index(part: Part, codec: IndexCodec) -> ShardIndex:
-    """The index of a shard. Raises DecodeError, and as `Part.read` does."""
+    """The index of a shard. Raises as `StoredPart.read` does."""
     if part.size < codec.size:
         raise DecodeError(f"a shard of {part.size} bytes has no room for its index")
     offset = 0 if codec.location == "start" else part.size - codec.size
@@ -195,7 +179,7 @@ class ReadPlan(NamedTuple):
     places: Sequence[tuple[int, int, int] | None]
 
     def read(self, part: Part) -> Iterator[Buffer | None]:
-        """The bytes at each place. Raises as `Part.read` does, before it returns."""
+        """The bytes at each place. Raises as `StoredPart.read` does, before it returns."""
         read = part.read(self.ranges) if self.ranges else []
         ranges = [memoryview(data) for data in read]
         return (

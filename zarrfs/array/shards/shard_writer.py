@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from zarrfs.array.shards.parts import MemoryPart, Part, read_index
+from zarrfs.array.shards.parts import MemoryPart, Part, StoredPart, read_index
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
@@ -31,7 +31,7 @@ _REMOVED = -2
 class Stretch(NamedTuple):
     """``length`` bytes from ``offset`` of a shard as it is stored."""
 
-    part: Part
+    part: StoredPart
     offset: int
     length: int
 
