@@ -63,11 +63,11 @@ def test_loading_a_chunk_takes_no_more_memory_than_it_costs(tmp_path, codecs, co
         store.close()
     assert (result.chunk == NOISE).all()
     # A compressor may add 64 KiB.
-    beside = array.cost(SHAPE) - array.fetched(SHAPE)
+    beside = array.decoder.cost(SHAPE) - array.decoder.longest(SHAPE)
     assert copies * NOISE.nbytes <= beside <= copies * NOISE.nbytes + (128 << 10)
     # The stored bytes are not twice as many as the elements, as they might be.
-    spare = array.fetched(SHAPE) - len(data)
-    assert peak <= array.cost(SHAPE) - spare + (3 << 20)
+    spare = array.decoder.longest(SHAPE) - len(data)
+    assert peak <= array.decoder.cost(SHAPE) - spare + (3 << 20)
 
 
 @pytest.mark.parametrize("codec", [GZIP, ZSTD], ids=str)
@@ -75,4 +75,4 @@ def test_a_chunk_of_one_element_costs_some_kib(tmp_path, codec):
     """Otherwise a budget has room for few of them at once, and each shard is read many times."""
     document = array_document((9,), (1,), data_type="float64", codecs=[LITTLE, codec])
     (tmp_path / "zarr.json").write_bytes(document)
-    assert open_array(LocalStore(tmp_path)).cost((1,)) < 6 << 10
+    assert open_array(LocalStore(tmp_path)).decoder.cost((1,)) < 6 << 10

@@ -15,7 +15,7 @@ from tests.fs.arrays import open_array
 from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, shard, with_checksum
-from zarrfs.array import stored_chunks
+from zarrfs.array import chunk_decoder
 from zarrfs.array.block import Block
 from zarrfs.array.block_reader import read_block, read_pieces
 from zarrfs.format.metadata.v3 import parse_node
@@ -131,7 +131,7 @@ def blocks_of(draw, array, room, dtype):
 )
 def test_a_block_holds_what_the_array_holds(data, case, room, at_once, dtype):
     store, whole = case
-    with patch.object(stored_chunks, "_AT_ONCE", at_once):
+    with patch.object(chunk_decoder, "_AT_ONCE", at_once):
         array = open_array(store)
     for inside, around, jobs in blocks_of(data.draw, array, room, dtype):
         expected = np.full_like(around, 0xFFFF)
@@ -161,7 +161,7 @@ def test_jobs_of_several_shards_hold_what_the_array_holds(data, case, at_once, m
         index = tuple(int(part) for part in key.split("/")[1:])
         stored = open_array(store).layout.stored.regular_shape
         whole[tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, stored, strict=True))] = FILL
-    with patch.object(stored_chunks, "_AT_ONCE", at_once):
+    with patch.object(chunk_decoder, "_AT_ONCE", at_once):
         array = open_array(store)
     window = Window.whole(array.layout.read)
     start = data.draw(st.integers(0, window.elements - 1))
@@ -230,7 +230,7 @@ def test_a_bad_shard_among_others(codecs, spoil):
 @given(data=st.data(), case=stored_arrays(), at_once=st.integers(1, 300))
 def test_a_chunk_that_cannot_be_decoded_is_told(data, case, at_once):
     store, _ = case
-    with patch.object(stored_chunks, "_AT_ONCE", at_once):
+    with patch.object(chunk_decoder, "_AT_ONCE", at_once):
         array = open_array(store)
     window = Window.whole(array.layout.read)
     (box,) = boxes(window.shape, 0, window.elements)

@@ -90,7 +90,7 @@ def test_random_requests_of_many_threads(codecs, room):
             raise StoreError(call.key, "now and then")
 
     probe = Cached(store)
-    least = probe.array.array.cost((CHUNK, CHUNK)) + probe.array.array.shard_cost
+    least = probe.array.array.decoder.cost((CHUNK, CHUNK)) + probe.array.array.shard_cost
     probe.close()
     # Room for one chunk at the least, so that one of them takes more than half.
     cached = Cached(store, int(room * (least + 1024)))

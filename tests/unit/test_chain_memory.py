@@ -51,7 +51,7 @@ def test_a_stage_that_lies_takes_no_more_than_its_charge(codecs):
         # As much as the stage may decode to, or more.
         payload = bytes(_decoded(codec, stage) // 8 * 8 + excess)
         stored = bytes(encode_bytes(codec.bytes_bytes[stage:], payload))
-        assert len(stored) <= array.fetched(SHAPE)
+        assert len(stored) <= array.decoder.longest(SHAPE)
         del payload
         tracemalloc.start()
         try:
@@ -60,4 +60,4 @@ def test_a_stage_that_lies_takes_no_more_than_its_charge(codecs):
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    assert max(peaks) <= array.cost(SHAPE) - array.fetched(SHAPE) + SLACK
+    assert max(peaks) <= array.decoder.cost(SHAPE) - array.decoder.longest(SHAPE) + SLACK

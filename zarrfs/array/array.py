@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import groupby
 from typing import NamedTuple
 
-from zarrfs.array.chunk_memory import ChunkMemory
+import numpy as np
+
+from zarrfs.array.chunk_decoder import ChunkDecoder, ChunkResult, Memory, StoredChunk, why
 from zarrfs.array.part_reader import PartReader
+from zarrfs.array.presence import Presence
 from zarrfs.array.shards.parts import PartCache
-from zarrfs.array.shards.shard_reader import ShardReader, shard_cost
+from zarrfs.array.shards.shard_reader import Found, ShardReader, shard_cost
 from zarrfs.array.shards.stored_shards import Shard
-from zarrfs.array.stored_chunks import ChunkDecoder, ChunkResult, StoredChunks
-from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError
-from zarrfs.format.chunk_grid import Index, Shape
+from zarrfs.errors import (
+    BudgetExceeded,
+    ChunkError,
+    DecodeError,
+    MissingChunkError,
+    StoreError,
+    StoreTooLarge,
+    TooLongToDecode,
+    reason_of,
+)
+from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_parts import chunk_parts
+from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.store.base import ObjectInfo, Store
+from zarrfs.store.base import Blob, Generation, ObjectInfo, Store
+
+_DELETED = "the array was deleted from the source"
 
 
 class ArrayConfig(NamedTuple):
@@ -50,14 +65,8 @@ class Array:
     stored_shape : as this program and those that make the array larger have stored it.
     shard_cost : the most bytes of memory that reading from one shard takes in addition to its
         chunks; 0 for an array without shards.
-    cost, total_cost, cost_in_block : see `ChunkMemory`.
-    key : of a stored object, by its index.
-    fill_chunk : a chunk of fill values that takes no memory.
-    read_chunks, read_encoded : see `StoredChunks.read` and `StoredChunks.find`.
     parts : reads parts of chunks; None if these can only be decoded as a whole.
     decoder : of its chunks.
-    at_once : the most chunks that a read holds in memory at once, in addition to data read from a
-        shard.
     """
 
     def __init__(
@@ -75,8 +84,6 @@ class Array:
         self.stored_shape = metadata.shape
         self.layout = metadata.layout
         self.config = config
-        self.decoder = ChunkDecoder(self.layout)
-        self.at_once = self.decoder.at_once
         wrapped = sum(bool(level.around) for level in self.layout.levels)
         # Undoing a wrapping takes twice this; all wrappings together take half of the memory.
         largest_wrapping = config.memory // (4 * max(1, wrapped))
@@ -86,29 +93,14 @@ class Array:
             if self.layout.sharded
             else 0
         )
-        self._memory = memory = ChunkMemory(
-            self.layout, self.decoder, config.memory, self.shard_cost
-        )
-        self.cost, self.cost_in_block = memory.cost, memory.cost_in_block
-        self.total_cost = memory.total_cost
+        self.decoder = ChunkDecoder(self.layout, config.memory, self.shard_cost)
         self._shards = (
-            ShardReader(store, self.layout, parts, largest_wrapping, memory.longest)
+            ShardReader(store, self.layout, parts, largest_wrapping, self.decoder.longest)
             if self.layout.sharded
             else None
         )
-        self._stored = StoredChunks(
-            store,
-            path,
-            metadata,
-            self.decoder,
-            self._shards,
-            memory.longest,
-            fill_missing=config.fill_missing,
-            document=config.document,
-        )
-        self.key = self._stored.key
-        self.fill_chunk = self._stored.fill_chunk
-        self.read_chunks, self.read_encoded = self._stored.read, self._stored.find
+        self._deleted = Presence(store, path, metadata.zarr_format, config.document).deleted
+        self._last_fill: Chunk | None = None
         self.parts = self._part_reader()
 
     def _part_reader(self) -> PartReader | None:
@@ -122,7 +114,7 @@ class Array:
 
     def set_memory(self, memory: int) -> None:
         """Change the bytes that chunks may take; the array must fit, as when it was opened."""
-        self._memory.set_memory(memory)
+        self.decoder.set_memory(memory)
         self.config = self.config._replace(memory=memory)
 
     def _check_sizes(self, parts: PartCache, largest_wrapping: int) -> None:
@@ -142,10 +134,6 @@ class Array:
                 )
             shape = level.inner_shape
 
-    def fetched(self, shape: Shape) -> int:
-        """The most bytes of a stored chunk of ``shape`` that is fetched."""
-        return self._memory.longest(self.decoder.codec_of(shape))
-
     @property
     def name(self) -> ArrayName:
         return ArrayName(self.path, self._fingerprint, self.config)
@@ -161,6 +149,135 @@ class Array:
             not self.layout.sharded and self.decoder.codec_of(self.layout.read.largest_chunk).light
         )
 
+    def key(self, stored: Index) -> str:
+        """Key of a stored object: a shard, or a chunk if the array has no shards."""
+        key = self.metadata.chunk_keys.key(stored)
+        return f"{self.path}/{key}" if self.path else key
+
+    def read_chunks(
+        self, indices: Sequence[Index], memory: Memory | None = None
+    ) -> Iterator[ChunkResult]:
+        """Decode read chunks, each once, in the order that `read_encoded` gives.
+
+        memory : returns memory that the decoder may use for the decoded bytes of a chunk.
+
+        An error of a chunk, or of its shard, is in the result of that chunk. A chunk that is not
+        stored comes as an array of fill values that takes no memory.
+        """
+        for chunk in self.read_encoded(indices):
+            yield self.decoder.decode(chunk, memory)
+
+    def read_encoded(
+        self, indices: Sequence[Index], *, scan: bool = False
+    ) -> Iterator[StoredChunk | ChunkResult]:
+        """Stored chunks or their results, each once, in the order of ``indices``.
+
+        All chunks of a shard come where the first of them is. Each shard is read in one state.
+
+        scan : whether the other chunks of their shards are wanted soon.
+        """
+        if self._shards is None:
+            return self._whole(indices)
+        return self._inner(self._shards, indices, scan=scan)
+
+    def _whole(self, indices: Sequence[Index]) -> Iterator[StoredChunk | ChunkResult]:
+        """Chunks that are objects of their own."""
+        grid, longest = self.layout.read, self.decoder.longest
+        groups: Iterable[tuple[int, Iterable[Index]]]
+        if (regular := grid.regular_shape) is not None:
+            groups = [(longest(regular), indices)]
+        else:
+            groups = groupby(indices, lambda index: longest(grid.chunk_shape(index)))
+        for most, group in groups:
+            members = list(group)
+            keys = [self.key(index) for index in members]
+            for index, key, blob in zip(members, keys, self._fetch(keys, most), strict=True):
+                if isinstance(blob, Blob):
+                    yield StoredChunk(index, key, blob.data, blob.info.generation)
+                else:
+                    yield self._not_had(key, index, blob)
+
+    def _fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
+        """As `Store.get_many`; an exception that no store should raise affects one object only."""
+        done = 0
+        while done < len(keys):
+            try:
+                for blob in self.store.get_many(keys[done:], limit=limit):
+                    yield blob
+                    done += 1
+            except Exception as error:  # noqa: BLE001 - must affect one object only
+                yield StoreError(keys[done], f"failed: {reason_of(error)}")
+                done += 1
+            else:
+                return
+
+    def _inner(
+        self, shards: ShardReader, indices: Sequence[Index], *, scan: bool
+    ) -> Iterator[StoredChunk | ChunkResult]:
+        """Chunks that are in shards."""
+        by_shard: dict[Index, dict[Index, Index]] = {}
+        for index in indices:
+            stored, local = self.layout.locate(index)
+            by_shard.setdefault(stored, {})[local] = index
+        for stored, by_local in by_shard.items():
+            key = self.key(stored)
+            try:
+                found, generation = shards.read(key, stored, list(by_local), scan=scan)
+            except Exception as error:  # noqa: BLE001 - must affect this shard only
+                reason = why(error)
+                for index in by_local.values():
+                    yield ChunkResult(index, None, ChunkError(key, reason), None)
+                continue
+            for index, data in zip(by_local.values(), found, strict=True):
+                yield self._of_shard(key, index, data, generation)
+
+    def _of_shard(
+        self, key: str, index: Index, found: Found, generation: Generation | None
+    ) -> StoredChunk | ChunkResult:
+        """The result of looking for an inner chunk in its shard."""
+        if found is None:
+            return self._missing(key, index, generation)
+        if not isinstance(found, DecodeError):
+            return StoredChunk(index, key, found, generation)
+        reason = f"inner chunk {list(index)}: {found}"
+        if isinstance(found, TooLongToDecode):
+            reason += self._remedy(index)
+        return ChunkResult(index, None, ChunkError(key, reason), generation)
+
+    def fill_chunk(self, index: Index) -> Chunk:
+        """A chunk of fill values that takes no memory."""
+        shape = self.layout.read.chunk_shape(index)
+        # Arrays of a million chunks may have none of them stored.
+        if (last := self._last_fill) is None or last.shape != shape:
+            spec = self.layout.spec(shape)
+            last = self._last_fill = np.broadcast_to(spec.data_type.element(spec.fill), shape)
+        return last
+
+    def _not_had(self, key: str, index: Index, failure: StoreError | None) -> ChunkResult:
+        """The result for a chunk that is not stored, or cannot be read."""
+        if failure is None:
+            return self._missing(key, index, None)
+        reason = failure.reason
+        if isinstance(failure, StoreTooLarge):
+            reason += self._remedy(index)
+        return ChunkResult(index, None, ChunkError(key, reason), None)
+
+    def _remedy(self, index: Index) -> str:
+        """The end of the reason why a chunk is too long; empty if no budget would help."""
+        shape = self.layout.read.chunk_shape(index)
+        if self.decoder.longest(shape) == self.decoder.codec_of(shape).encoded.maximum:
+            return ""
+        return " with this memory budget: raise it with -o memory="
+
+    def _missing(self, key: str, index: Index, generation: Generation | None) -> ChunkResult:
+        """The result for a chunk that is not stored."""
+        if not self.config.fill_missing:
+            error = MissingChunkError(key, f"chunk {list(index)} is not stored")
+            return ChunkResult(index, None, error, generation)
+        if generation is None and self._deleted():
+            return ChunkResult(index, None, ChunkError(key, _DELETED), None)
+        return ChunkResult(index, self.fill_chunk(index), None, generation)
+
     def stored_info(self, stored: Index) -> ObjectInfo | None:
         """Size and state of a stored object; None if it does not exist."""
         return self.store.info(self.key(stored))
@@ -171,7 +288,7 @@ class Array:
             return None
         by_key = {self.key(index): index for index in stored}
         there = [by_key[key] for key in self.store.may_exist(list(by_key))]
-        return None if len(there) < len(by_key) and self._stored.deleted() else there
+        return None if len(there) < len(by_key) and self._deleted() else there
 
     def forget(self, stored: Iterable[Index]) -> None:
         """No longer trust the state in which these objects were seen."""
@@ -214,7 +331,7 @@ class Array:
             return {index: partial(ChunkResult, index, None, failed, None) for index in indices}
         return {
             index: partial(
-                self.decoder.decode, self._stored.of_shard(key, index, encoded, generation), None
+                self.decoder.decode, self._of_shard(key, index, encoded, generation), None
             )
             for index, encoded in zip(indices, found, strict=True)
         }

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Patch, Piece
-from zarrfs.array.stored_chunks import ChunkResult, StoredChunk
+from zarrfs.array.chunk_decoder import ChunkResult, StoredChunk
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Buffer, Chunk
@@ -120,10 +120,10 @@ def _read_patches(
     """As `read_block`.
 
     patches : those of a shard follow each other.
-    scan : as in `StoredChunks.find`.
+    scan : as in `Array.read_encoded`.
     """
     layout = array.layout
-    parts = [part for patch in patches for part in patch.cut(array.at_once)]
+    parts = [part for patch in patches for part in patch.cut(array.decoder.at_once)]
     indices = [index for part in parts for index in part.indices()]
     reader = _PatchReader(array, carrier, array.read_encoded(indices, scan=scan))
     seen: list[tuple[Index, Generation | None]] = []

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from zarrfs.array.array import Array
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.shards.parts import ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
 from zarrfs.array.shards.stored_shards import Shard
-from zarrfs.array.stored_chunks import ChunkResult
 from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk

@@ -126,14 +126,14 @@ def check_every_memory(mount, source):
 def test_the_limit_follows_the_memory(mount, sharded):
     m = mount(store(sharded=sharded, longest=True), memory=64 << 20, loaders=1)
     (array,) = [cached.array for cached in m.tree._caches._all_arrays()]
-    before = array.cost(array.layout.read.largest_chunk)
+    before = array.decoder.cost(array.layout.read.largest_chunk)
     m.loop.run(m.fs.set_memory, LITTLE_MEMORY)
-    assert array.cost(array.layout.read.largest_chunk) < before
+    assert array.decoder.cost(array.layout.read.largest_chunk) < before
     assert m.read("chunks/0/0") == CHUNKS[0].tobytes()
     with pytest.raises(ChunkError, match="allowed"):
         m.read("chunks/1/0")
     m.loop.run(m.fs.set_memory, 64 << 20)
-    assert array.cost(array.layout.read.largest_chunk) == before
+    assert array.decoder.cost(array.layout.read.largest_chunk) == before
     assert m.read("array.bin") == CHUNKS.tobytes()
 
 
@@ -153,5 +153,5 @@ def test_copies_of_a_chunk_that_is_decoded_to_a_block(mount, codecs, copies):
     m = mount(MemoryStore({"zarr.json": array_document((SIDE, SIDE), (SIDE, SIDE), codecs=codecs)}))
     (array,) = [cached.array for cached in m.tree._caches._all_arrays()]
     shape = (SIDE, SIDE)
-    beside = array.cost_in_block(shape) - array.fetched(shape)
+    beside = array.decoder.cost_in_block(shape) - array.decoder.longest(shape)
     assert copies * NBYTES <= beside <= copies * NBYTES + (128 << 10)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zarrfs.array.array import Array
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.chunk_writer import ChunkWriter
-from zarrfs.array.stored_chunks import ChunkResult
 from zarrfs.errors import ChunkError, StoreConflict, StoreListingUnsupported
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.chunk_layout import DefaultKeys, V2Keys

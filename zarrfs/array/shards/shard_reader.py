@@ -20,7 +20,6 @@ from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import Buffer
-from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import Generation, ObjectInfo, Store
 
@@ -59,7 +58,7 @@ class ShardReader:
 
     largest_wrapping : the most bytes of a shard that the reader has to read whole, because codecs
         wrap the shard or because writers replace it too often.
-    longest : the most bytes of an encoded inner chunk.
+    longest : the most bytes of an encoded inner chunk of a shape.
     states : see `StoredShards`.
     """
 
@@ -69,7 +68,7 @@ class ShardReader:
         layout: ChunkLayout,
         cache: PartCache,
         largest_wrapping: int,
-        longest: Callable[[ChunkCodec], int],
+        longest: Callable[[Shape], int],
     ) -> None:
         self._store = store
         self._layout = layout
@@ -78,7 +77,6 @@ class ShardReader:
         self._shards = StoredShards(store, layout, cache)
         self.states = self._shards.states
         self._leaf_shape = layout.levels[-1].inner_shape
-        self._leaf_codec = layout.chunk_codec(self._leaf_shape)
         self._longest = longest
         regular = layout.stored.regular_shape
         self._regular = None if regular is None else self._bind(regular)
@@ -88,7 +86,7 @@ class ShardReader:
 
     @property
     def _leaf_limit(self) -> int:
-        return self._longest(self._leaf_codec)
+        return self._longest(self._leaf_shape)
 
     def _shape(self, stored: Index) -> Shape:
         grid = self._layout.stored

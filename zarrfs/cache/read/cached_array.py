@@ -68,7 +68,7 @@ class CachedArray:
     def largest_load(self) -> int:
         """The most bytes of the budget that loading one chunk takes."""
         array = self.array
-        largest = array.cost(array.layout.read.largest_chunk) + array.shard_cost
+        largest = array.decoder.cost(array.layout.read.largest_chunk) + array.shard_cost
         return largest + CHUNK_OVERHEAD
 
     def in_thread(

@@ -25,7 +25,7 @@ from itertools import groupby, repeat
 import numpy as np
 
 from zarrfs.array.array import Array
-from zarrfs.array.stored_chunks import ChunkResult
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, ArrayChunks, CachedChunk, Freshness
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
@@ -191,7 +191,7 @@ class ChunkLoads:
     def _read(self, indices: Sequence[Index], check: int) -> Iterator[list[Index]]:
         """Load chunks and hand them over; yields the finished indices, some at a time."""
         budget = self._cache.budget
-        reserved = self._array.total_cost(indices, CHUNK_OVERHEAD) + self._array.shard_cost
+        reserved = self._array.decoder.total_cost(indices, CHUNK_OVERHEAD) + self._array.shard_cost
         budget.reserve(reserved)
         try:
             coming = self._array.read_chunks(indices, self._memory)
@@ -204,7 +204,7 @@ class ChunkLoads:
             budget.release(reserved)
 
     def _memory(self, _index: Index) -> memoryview | None:
-        """Memory for the bytes of a chunk; see `StoredChunks.read`.
+        """Memory for the bytes of a chunk; see `Array.read_chunks`.
 
         The decoder touches this memory first, without the interpreter's lock. A bytearray would be
         cleared with the lock held, while all other threads wait.
@@ -352,11 +352,13 @@ def jobs(array: Array, cache: BlockCache, indices: Sequence[Index]) -> Iterator[
     wanted.sort()
     most = _REMOTE_BATCH
     if array.store.traits.near:
-        share = array.total_cost(indices, CHUNK_OVERHEAD) // (_JOBS_A_THREAD * cache.pool.count)
+        share = array.decoder.total_cost(indices, CHUNK_OVERHEAD) // (
+            _JOBS_A_THREAD * cache.pool.count
+        )
         most = min(max(share, _LOCAL_BATCH), _LARGEST_LOCAL_BATCH)
     # A job takes no more than that, unless a single chunk does.
     most = min(most, cache.budget.total // 16) - array.shard_cost
-    each = array.cost(array.layout.read.largest_chunk) + CHUNK_OVERHEAD
+    each = array.decoder.cost(array.layout.read.largest_chunk) + CHUNK_OVERHEAD
     by_shard = sharded and not array.store.traits.near
     for _, shard in groupby(wanted, key=lambda one: one[0] if by_shard else None):
         yield from equal_jobs([index for _, index in shard], max(1, most // each))

@@ -171,7 +171,7 @@ class ArrayCheck:
         )
 
     def _cost(self, index: Index) -> int:
-        return self._array.cost(self._array.layout.read.chunk_shape(index))
+        return self._array.decoder.cost(self._array.layout.read.chunk_shape(index))
 
     def _batches(self, stored: Index) -> Iterator[list[Index]]:
         """The chunks of a stored object, in parts that are read at once."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from operator import add
 
 from zarrfs.array.array import Array
+from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
 from zarrfs.array.shards.parts import StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_writer import Stretch
-from zarrfs.array.stored_chunks import ChunkResult
 from zarrfs.errors import StoreError
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import Buffer
