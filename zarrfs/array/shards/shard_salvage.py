@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from struct import unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,17 +60,13 @@ def salvage_shard(data: memoryview, layout: ChunkLayout, shape: Shape) -> Salvag
         return _from_index(data, index, inner)
     except DecodeError as error:
         wrong = str(error)
-    if not _would_notice(inner):
-        return Salvage(None, 0, [], wrong)
-    best = Salvage(None, 0, [], wrong)
-    for entries, stop in _candidates(data, index):
-        kept, lost = _believable(data[:stop], entries, index, inner)
-        if index.location == "end" and not _reaches(kept, entries, index, stop):
-            continue
-        if len(kept) > best.kept:
-            best = Salvage(_shard(index, kept), len(kept), lost, wrong)
-            break
-    return best
+    # Other bytes must fail to decode as an inner chunk: by their form, or by a checksum.
+    if not inner.encoded.exact or _checksums(inner):
+        for entries, stop in _candidates(data, index):
+            kept, lost = _believable(data[:stop], entries, index, inner)
+            if kept:
+                return Salvage(_shard(index, kept), len(kept), lost, wrong)
+    return Salvage(None, 0, [], wrong)
 
 
 def _from_index(data: memoryview, index: IndexCodec, inner: ChunkCodec) -> Salvage:
@@ -99,11 +96,6 @@ def _shard(index: IndexCodec, kept: Mapping[Index, Buffer]) -> list[Buffer] | No
     return assembled(index, lengths, list(kept.values()))
 
 
-def _would_notice(inner: ChunkCodec) -> bool:
-    """Whether other bytes fail to decode as an inner chunk: by a checksum, or by their form."""
-    return not inner.encoded.exact or _checksums(inner) > 0
-
-
 def _checksums(codec: ChunkCodec) -> int:
     return sum(each.verifies for each in codec.bytes_bytes)
 
@@ -125,31 +117,14 @@ def _candidates(data: memoryview, index: IndexCodec) -> Iterator[tuple[NDArray[n
             continue
         entries = _entries(data[start : start + index.nbytes], index)
         offsets, lengths = entries[:, 0], entries[:, 1]
-        inside = (offsets < start) & (lengths <= start)
-        ends = (offsets + lengths)[inside]
-        if len(ends) and ends[ends <= start].max(initial=0) == start:
+        if ((offsets < start) & (offsets + lengths == start)).any():
             yield entries, start
-
-
-def _reaches(
-    kept: Mapping[Index, Buffer], entries: NDArray[np.uint64], index: IndexCodec, stop: int
-) -> bool:
-    """Whether a decodable inner chunk ends exactly where the index is assumed to begin.
-
-    If not, the index may begin elsewhere, and its entries then belong to other inner chunks.
-    """
-    ends = entries.sum(axis=1).reshape(index.counts)
-    return any(int(ends[place]) == stop for place in kept)
 
 
 def _plausible(entry: bytes, limit: int) -> bool:
     """Whether an entry, in either byte order, is missing or ends at most at ``limit``."""
-    if entry == b"\xff" * _ENTRY:
-        return True
-    orders: tuple[Literal["little", "big"], ...] = ("little", "big")
-    return any(
-        int.from_bytes(entry[:8], order) + int.from_bytes(entry[8:], order) <= limit
-        for order in orders
+    return entry == b"\xff" * _ENTRY or any(
+        sum(unpack(order + "QQ", entry)) <= limit for order in "<>"
     )
 
 
@@ -166,6 +141,9 @@ def _believable(
     data: memoryview, entries: NDArray[np.uint64], index: IndexCodec, inner: ChunkCodec
 ) -> tuple[dict[Index, Buffer], list[Index]]:
     """The inner chunks whose places are certain, and the places of the other entries.
+
+    data : up to the index, if that is at the end. If no inner chunk ends there, the index may begin
+        elsewhere, and its entries then belong to other inner chunks: none is certain.
 
     Damage is mostly a run of bytes. If it ends within an entry, the rest of that entry may by
     chance point to another inner chunk (zeros point to the first one). So an entry beside an
@@ -191,14 +169,18 @@ def _believable(
     doubtful = wrong | {number + 1 for number in wrong} | {number - 1 for number in wrong}
     places = list(np.ndindex(*index.counts))
     kept: dict[Index, Buffer] = {}
+    reached = 0
     lost = [places[number] for number in wrong]
     for start, stop, number in claims:
         if number in wrong:
             continue
         if number not in doubtful and _decodes(inner, data[start:stop]):
             kept[places[number]] = data[start:stop]
+            reached = stop
         else:
             lost.append(places[number])
+    if index.location == "end" and reached < len(data):
+        kept.clear()
     return dict(sorted(kept.items())), sorted(lost)
 
 
