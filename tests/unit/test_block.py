@@ -40,7 +40,7 @@ def blocks(draw):
 @given(blocks(), st.integers(1, 9))
 def test_a_block_writes_to_its_part_of_the_memory(case, most):
     layout, block, _, _ = case
-    parts = list(block.split(layout, most))
+    parts = [job for one in block.shards(layout) for job in one.jobs(None, most)]
     for part in parts:
         block.target[...] = 0
         part.part[...] = 1
@@ -58,7 +58,7 @@ def test_jobs_are_the_same_chunks_in_whatever_memory(case, most):
     for band in block.jobs(layout, most):
         assert 1 <= band.count <= most
         elsewhere = band.moved(np.zeros(band.part.shape, np.uint16))
-        for part in elsewhere.split(layout, band.count):
+        for part in elsewhere.shards(layout):
             for piece in part.pieces():
                 assert piece.source == pieces[piece.chunk].source
                 piece.target[...] = len(found) + 1
@@ -95,7 +95,7 @@ def test_patches_are_the_same_chunks(case, most):
 @given(blocks(), st.integers(1, 9))
 def test_parts_are_small_and_together_the_whole(case, most):
     layout, block, window, box = case
-    parts = list(block.split(layout, most))
+    parts = [job for one in block.shards(layout) for job in one.jobs(None, most)]
     assert all(1 <= part.count <= most for part in parts)
     if layout.sharded:
         for part in parts:

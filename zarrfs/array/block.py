@@ -138,17 +138,13 @@ class Block:
             index, source, where = zip(*runs, strict=True) if runs else ((), (), ())
             yield Piece(index, source, self.target[(*where, ...)])  # a view for rank 0, too
 
-    def patches(self, layout: ChunkLayout | None = None) -> Iterator[Patch]:
+    def patches(self, layout: ChunkLayout) -> Iterator[Patch]:
         """All chunks, as few patches.
 
-        layout : if that has shards, each patch is in one shard, and those of a shard follow each
-            other. The last axis varies slowest, because neighbours along it write to the same
-            pages.
+        Each patch is in one shard, if there are shards, and those of a shard follow each other. The
+        last axis varies slowest, because neighbours along it write to the same pages.
         """
-        if layout is not None and layout.sharded:
-            along = list(self._by_shard(layout))
-        else:
-            along = [[runs] for runs in self.runs]
+        along = self._units(layout) if layout.sharded else [[runs] for runs in self.runs]
         spans = [[ranges(runs) for runs in shards] for shards in along]
         for shard in product(*reversed(spans)):
             for patch in product(*shard):
@@ -190,39 +186,37 @@ class Block:
         Shards of at most ``most`` chunks are not divided. If ``layout`` is None, cuts may be
         anywhere.
         """
-        if layout is not None and layout.sharded:
-            yield from self._cut_units(list(self._by_shard(layout)), most)
-        else:
-            yield from self._cut(most)
+        yield from self._cut(self._units(layout), most)
 
-    def _cut_units(self, units: Sequence[Sequence[Sequence[Run]]], most: int) -> Iterator[Block]:
-        """Cut between units, along the slowest axes first.
+    def _cut(self, units: Sequence[Sequence[Sequence[Run]]], most: int) -> Iterator[Block]:
+        """Cut between units, or within a single one, along the slowest axes first.
 
-        units : for each axis, the runs of each shard.
+        units : see `_units`.
         """
-        count = math.prod([sum(map(len, along)) for along in units])
+        block = self._with([[run for unit in along for run in unit] for along in units])
+        if (count := block.count) <= most:
+            if count:
+                yield block
+            return
         axis = next((axis for axis, along in enumerate(units) if len(along) > 1), None)
-        if count <= most or axis is None:
-            runs = tuple([run for unit in along for run in unit] for along in units)
-            yield from self._with(runs)._cut(most)
+        if axis is None:
+            yield from block._cut(block._units(None), most)
             return
         for along in _shares(units[axis], -(-count // most)):
-            yield from self._cut_units((*units[:axis], along, *units[axis + 1 :]), most)
+            yield from self._cut((*units[:axis], along, *units[axis + 1 :]), most)
 
-    def split(self, layout: ChunkLayout, most: int) -> Iterator[Block]:
-        """Blocks of at most ``most`` chunks; in a sharded array, one shard per block."""
+    def shards(self, layout: ChunkLayout) -> Iterator[Block]:
+        """One block per shard; all chunks together if there are no shards."""
         if not layout.sharded:
-            yield from self._cut(most)
+            yield self
             return
         # The last axis varies slowest, because neighbours along it write to the same pages.
-        for runs in product(*reversed(list(self._by_shard(layout)))):
-            yield from self._with(runs[::-1])._cut(most)
+        for runs in product(*reversed(self._units(layout))):
+            yield self._with(runs[::-1])
 
     def by_stored(self, layout: ChunkLayout) -> dict[Index, tuple[Sequence[Run], ...]]:
         """The runs of each stored object that holds chunks of the block, by its index."""
-        along: list[list[Sequence[Run]]] = [[[run] for run in runs] for runs in self.runs]
-        if layout.sharded:
-            along = list(self._by_shard(layout))
+        along = self._units(layout)
         firsts = product(*[[unit[0].chunk for unit in units] for units in along])
         return dict(zip(map(layout.stored_index, firsts), product(*along), strict=True))
 
@@ -239,12 +233,14 @@ class Block:
             )
         return within <= 1
 
-    def _with(self, runs: tuple[Sequence[Run], ...]) -> Block:
-        """A block of other runs in the same memory; there may be one per shard."""
-        return Block(runs, self.target, self.carrier)
+    def _with(self, runs: Sequence[Sequence[Run]]) -> Block:
+        """A block of other runs in the same memory."""
+        return Block(tuple(runs), self.target, self.carrier)
 
-    def _by_shard(self, layout: ChunkLayout) -> Iterator[list[Sequence[Run]]]:
-        """Along each axis, the runs of each shard."""
+    def _units(self, layout: ChunkLayout | None) -> Sequence[Sequence[Sequence[Run]]]:
+        """Along each axis, the runs of each stored object; for None, those of each chunk."""
+        if layout is None or not layout.sharded:
+            return [[[run] for run in runs] for runs in self.runs]
         origin = [runs[0].chunk if runs else 0 for runs in self.runs]
 
         def shard_along(axis: int) -> Callable[[Run], int]:
@@ -253,6 +249,7 @@ class Block:
 
             return shard
 
+        found = []
         for axis, runs in enumerate(self.runs):
             shard = shard_along(axis)
             most = len(runs) if layout.members is None else layout.members[axis]
@@ -262,19 +259,8 @@ class Block:
                 stop = bisect_right(runs, shard(runs[start]), start, end, key=shard)
                 units.append(runs[start:stop])
                 start = stop
-            yield units
-
-    def _cut(self, most: int) -> Iterator[Block]:
-        """Cut along the slowest axes first."""
-        count = self.count
-        if count <= most:
-            if count:
-                yield self
-            return
-        axis = next(axis for axis, runs in enumerate(self.runs) if len(runs) > 1)
-        for along in _shares(self.runs[axis], -(-count // most)):
-            part = (*self.runs[:axis], along, *self.runs[axis + 1 :])
-            yield from self._with(part)._cut(most)
+            found.append(units)
+        return found
 
 
 def _shares(items: Sequence[_Item], count: int) -> Iterator[Sequence[_Item]]:

@@ -99,7 +99,7 @@ class Scanner:
         # A process decodes a whole block faster than a thread copies half of it from the cache.
         if not held or (self._processes is not None and 2 * held < job.count):
             return self._decode(job)
-        for part in job.split(self._array.layout, job.count):
+        for part in job.shards(self._array.layout):
             if not self._held(part):
                 error = self._decode(part)
             elif left := self._copy_cached(part):
