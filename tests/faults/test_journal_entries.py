@@ -146,6 +146,27 @@ def test_bytes_of_one_element_of_two_mounts_merge(opened, source, kept):
     assert not kept.journal.exists()
 
 
+@pytest.mark.parametrize("offset", [0, 2])
+@pytest.mark.parametrize("new", [b"\1", b"\1\2", b"\1\2\3\4"])
+def test_changes_of_an_array_without_axes(loop, tmp_path, journal, kept, offset, new):
+    path = tmp_path / "scalar.zarr"
+    array = zarr.create_array(path, shape=(), chunks=(), dtype="<i4", fill_value=9)
+    array[...] = 0x0A0B0C0D
+    data = bytearray(array[...].tobytes())
+    data[offset : offset + len(new)] = new[: 4 - offset]
+    mount = Journalled(loop, path, journal)
+    mount.hooked.before = full
+    mount.edit("array.bin").write(offset, new[: 4 - offset])
+    assert mount.end() != []
+    assert kept.entries() != []
+    mount.close()
+    again = Journalled(loop, path, journal)
+    assert again.end() == []
+    again.close()
+    assert zarr.open_array(path)[...].tobytes() == bytes(data[:4])
+    assert not journal.exists()
+
+
 def four_rows(tmp_path: Path) -> tuple[Path, zarr.Array]:
     """An array of four rows of 32 bytes, all 1."""
     source = tmp_path / "rows.zarr"

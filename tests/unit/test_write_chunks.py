@@ -1,6 +1,7 @@
 """Tiles that are changed in memory, and how chunks are stored."""
 
 import struct
+import tracemalloc
 from threading import Lock
 
 import numpy as np
@@ -486,6 +487,35 @@ def test_few_changes_that_become_many_while_they_are_stored():
     assert changes.copy().marked[7, 0]
     assert changes.copy().marked[10:60].all()
     assert over(changes, np.full((64, 16), 8, U2))[:9, 0].tolist() == [8] * 7 + [7, 8]
+
+
+def test_few_changes_that_become_many_take_no_more_than_the_tile():
+    side = 1 << 10
+    changes = tile((side, side), U1)
+    few = np.ones((1, 4), U1)
+    changes.write((slice(1), slice(4)), few, U1)
+    assert changes.chunk is None
+    many = np.ones((side, side // 2), U1)
+    tracemalloc.start()
+    changes.write((slice(0, side), slice(side // 2)), many, U1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert changes.chunk is not None
+    assert peak < 1.1 * changes.cost(side * side, U1)
+
+
+def test_stored_elements_are_copied_beside_changes_once():
+    """Otherwise each read of a chunk with changes would copy all of it."""
+    dirty = tile((4, 6), U2, chunk=(2, 6))
+    dirty.write((slice(1, 4), slice(3)), np.full((3, 3), 5, U2), U2)
+    assert dirty.now((0, 0)) is None
+    base = np.full((2, 6), 8, U2)
+    first = dirty.over((0, 0), base)
+    again = dirty.now((0, 0))
+    assert again is not None
+    assert np.shares_memory(again, first)
+    assert again.tolist() == [[8] * 6, [5] * 3 + [8] * 3]
+    assert dirty.now((1, 0)) is None
 
 
 def test_few_changes_never_take_more_than_the_tile(monkeypatch):

@@ -115,7 +115,7 @@ def _restore_object(
         except JournalError as error:
             results[entry] = error
             continue
-        new: Bits = np.logical_and.reduce(change.new, axis=-1)
+        new: Bits = np.asarray(change.new.all(axis=-1))
         target.adopt(change.index, change.elements, new)
         for place in map(tuple, np.argwhere(change.new.any(axis=-1) & ~new).tolist()):
             value, known = change.units[place].view(np.uint8), change.new[place]

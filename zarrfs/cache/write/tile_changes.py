@@ -22,6 +22,7 @@ from zarrfs.cache.write.tile_copy import (
     Bytes,
     Patch,
     TileCopy,
+    common,
     copy_marked,
     element_bytes,
     within,
@@ -192,7 +193,7 @@ class TileChanges(TileCopy):
     def adopt(self, chunk: Chunk, marked: Bits) -> None:
         """Take the ``marked`` elements of ``chunk``, whose element size is that of the tile."""
         self._have_memory()
-        inside = self._inside
+        inside: Any = (*self._inside, ...)  # a view without axes, too
         where = marked[inside]
         self._begin_change(inside, where)
         np.copyto(self._memory.view(chunk.dtype)[inside], chunk[inside], where=where)
@@ -319,13 +320,15 @@ class TileChanges(TileCopy):
         self.marks, self._owns_marks = marks, marks is None
         patches, self.patches = self.patches, []
         storing, self._storing = self._storing, None
-        older = np.ones(form.shape if patches else (), bool)
-        for where in newer if patches else ():
-            older[where] = False
         for number, patch in enumerate(patches):
             if number == storing:
                 self._storing = 0
-            copy_marked(self.chunk[patch.where], patch.values, older[patch.where])
+            # No larger than the patch: nobody has reserved memory for more marks of the tile.
+            older = np.ones(patch.values.shape, bool)
+            for where in newer:
+                if (both := common(patch.where, where)) is not None:
+                    older[both[0]] = False
+            copy_marked(self.chunk[patch.where], patch.values, older)
             self._write(*patch, there=True)
         self._storing = None if storing is None else 0
 

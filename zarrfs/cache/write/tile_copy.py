@@ -137,13 +137,13 @@ def patched(base: Chunk, part: Slices, patches: Sequence[Patch]) -> Chunk:
     """A copy of ``base``, the part ``part`` of a tile, with patches of the tile applied."""
     chunk = np.array(base, order="C")
     for where, values, view in patches:
-        if (common := _common(part, where)) is not None:
-            target, source = common
+        if (both := common(part, where)) is not None:
+            target, source = both
             chunk.view(view)[target] = values[source]
     return chunk
 
 
-def _common(one: Slices, other: Slices) -> tuple[Slices, Slices] | None:
+def common(one: Slices, other: Slices) -> tuple[Slices, Slices] | None:
     """The overlap of two parts of a tile, as slices of each; None: they have none."""
     in_one, in_other = [], []
     for s, o in zip(one, other, strict=True):
