@@ -26,6 +26,7 @@ _ELSEWHERE_S = 30.0
 _BUSY_S = 0.5
 _SEARCH_TIMEOUT_S = 2.0
 _MAX_USERS = 5
+_PROCESSES = Path("/proc")
 
 
 def umount(
@@ -125,7 +126,7 @@ class _Daemon:
             reader = EndReader(document["end_report"])
         daemon = cls(pid, descriptor, reader)
         # The number of a daemon in another PID namespace belongs to another process here.
-        if "zarrfs" in _content(Path("/proc", str(pid), "cmdline")):
+        if "zarrfs" in _content(_PROCESSES / str(pid) / "cmdline"):
             return daemon
         daemon.close()
         return None
@@ -146,39 +147,41 @@ class _Daemon:
             self._reader.close()
 
 
-def elsewhere(device: tuple[int, int], processes: Path = Path("/proc")) -> list[str]:
+def elsewhere(device: tuple[int, int]) -> list[str]:
     """Names and numbers of processes in other mount namespaces that have a mount, one of each."""
-    found: dict[str, str] = {_target(processes / "self/ns/mnt"): ""}
-    for number in sorted((name for name in os.listdir(processes) if name.isdigit()), key=int):
-        process = processes / number
+    found: dict[str, str] = {_target(_PROCESSES / "self/ns/mnt"): ""}
+    for process in _processes(_PROCESSES):
         namespace = _target(process / "ns/mnt")
         if namespace and namespace not in found:
-            has = mounted_for(process, device)
-            found[namespace] = f"{_name(process)} ({number})" if has else ""
+            found[namespace] = _name(process) if mounted_for(process, device) else ""
     return list(filter(None, found.values()))[:_MAX_USERS]
 
 
-def users(path: str, processes: Path = Path("/proc")) -> list[str]:
+def users(path: str, processes: Path = _PROCESSES) -> list[str]:
     """The names and numbers of processes that use the mount at ``path``, at most a few.
 
     Reads what the kernel tells about processes and asks no mount. The kernel tells a process's
     mappings only when the process does not change them, which may take for ever. So a thread
-    looks at the mappings for a limited time, after all open files were looked at.
+    looks for a limited time, at the mappings after all open files.
     """
-    numbers = sorted((name for name in os.listdir(processes) if name.isdigit()), key=int)
-    found = [number for number in numbers if _has_open(processes / number, path)]
-    mapped: list[str] = []
+    found: list[Path] = []
 
     def look() -> None:
-        for number in numbers:
-            if number not in found and _has_mapped(processes / number, path):
-                mapped.append(number)  # noqa: PERF401 - seen at once, when the time is over
+        for uses in (_has_open, _has_mapped):
+            for process in _processes(processes):
+                if process not in found and uses(process, path):
+                    found.append(process)
 
-    if len(found) < _MAX_USERS:
-        looking = threading.Thread(target=look, daemon=True)
-        looking.start()
-        looking.join(_SEARCH_TIMEOUT_S)
-    return [f"{_name(processes / n)} ({n})" for n in sorted(found + mapped, key=int)[:_MAX_USERS]]
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(_SEARCH_TIMEOUT_S)
+    return [_name(process) for process in _processes(processes) if process in found][:_MAX_USERS]
+
+
+def _processes(directory: Path) -> list[Path]:
+    """In the order of their numbers."""
+    numbers = (name for name in os.listdir(directory) if name.isdigit())
+    return [directory / number for number in sorted(numbers, key=int)]
 
 
 def _has_open(process: Path, path: str) -> bool:
@@ -207,7 +210,7 @@ def _target(link: Path) -> str:
 
 
 def _name(process: Path) -> str:
-    return _content(process / "comm").strip() or "?"
+    return f"{_content(process / 'comm').strip() or '?'} ({process.name})"
 
 
 def _content(path: Path) -> str:
