@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from zarrfs.errors import MountError
 
+_CONFIGURATION = "etc/updatedb.conf"
 _TYPE = "fuse.zarrfs"
 # PRUNEFS = "NFS afs …"
 _PRUNED = re.compile(r'^([ \t]*PRUNEFS[ \t]*=[ \t]*")([^"\n]*)(")', re.MULTILINE)
@@ -17,12 +19,8 @@ def walks_mounts(root: Path) -> Path | None:
 
     root : what stands for ``/``.
     """
-    path = root / "etc/updatedb.conf"
-    try:
-        found = _PRUNED.search(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
-    return path if found is not None and _TYPE not in found[2].split() else None
+    found = _pruned(root)
+    return root / _CONFIGURATION if found is not None and _TYPE not in found[2].split() else None
 
 
 def leave_out(root: Path, *, remove: bool = False) -> Path | None:
@@ -30,18 +28,20 @@ def leave_out(root: Path, *, remove: bool = False) -> Path | None:
 
     Raises MountError where the file cannot be written.
     """
-    path = root / "etc/updatedb.conf"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    found = _PRUNED.search(text)
+    found = _pruned(root)
     if found is None or (_TYPE in found[2].split()) != remove:
         return None
     types = [name for name in found[2].split() if name != _TYPE]
     line = found[1] + " ".join(types if remove else [*types, _TYPE]) + found[3]
+    path, text = root / _CONFIGURATION, found.string
     try:
         path.write_text(text[: found.start()] + line + text[found.end() :], encoding="utf-8")
     except OSError as error:
         raise MountError(f"{path}: {error.strerror}") from error
     return path
+
+
+def _pruned(root: Path) -> re.Match[str] | None:
+    with suppress(OSError, UnicodeDecodeError):
+        return _PRUNED.search((root / _CONFIGURATION).read_text(encoding="utf-8"))
+    return None
