@@ -98,19 +98,14 @@ def command(
         config = TransferConfig(flat.path, flat.region, resume, options, engine, progress)
         try:
             if form.container in GROUP_FORMATS:
-                _check_whole(flat)
+                if flat.region or flat.order is not None or flat.byteorder is not None:
+                    raise UsageError("a group's file takes no --region, --order and --byteorder")
                 export_group(source, file, form.container, config, overwrite=overwrite)
             else:
                 export_array(source, file, form, config, overwrite=overwrite)
         except OutputClosed:
             return _EXIT_CLOSED
     return 0
-
-
-def _check_whole(flat: Flat) -> None:
-    """Raises UsageError for options that only files of one array have."""
-    if flat.region or flat.order is not None or flat.byteorder is not None:
-        raise UsageError("a file of a group takes no --region, --order and --byteorder")
 
 
 def _is_terminal(file: str) -> bool:

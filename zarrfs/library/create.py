@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from types import MappingProxyType
 
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.making.create import IfExists, Outcome, create_array, new_documents
@@ -12,14 +11,12 @@ from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.open import StoreConfig, create_store
 
-_NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
-
 
 def create(
     target: str,
     array: NewArray,
     *,
-    storage_options: Mapping[str, object] = _NO_OPTIONS,
+    storage_options: Mapping[str, object],
     if_exists: IfExists = IfExists.FAIL,
 ) -> tuple[Outcome, ArrayMetadata]:
     """Creates an array at ``target``: a directory that need not exist, or a URL.

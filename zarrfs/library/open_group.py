@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from zarrfs.array.node_readers import Node, join
@@ -88,7 +89,8 @@ class OpenGroup(Mapping[str, "OpenArray | OpenGroup"]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         source = source_name(self._source)
-        return _open_anew, (source, self.name, self._writable, self._options)
+        anew = partial(OpenGroup, writable=self._writable, options=self._options)
+        return anew, (source, self.name)
 
     def _node(self, path: str) -> Node:
         with closing(open_source(self._source, self._options)) as store:
@@ -96,10 +98,6 @@ class OpenGroup(Mapping[str, "OpenArray | OpenGroup"]):
 
     def _named(self, path: str) -> str:
         return join(self._source, path) if path else self._source
-
-
-def _open_anew(source: str, path: str, writable: bool, options: SourceOptions) -> OpenGroup:
-    return OpenGroup(source, path, writable=writable, options=options)
 
 
 __all__ = ["OpenGroup", "open_group"]
