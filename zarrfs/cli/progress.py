@@ -24,10 +24,10 @@ class ProgressBar:
 
     def __init__(self, label: str, unit: str | None = None) -> None:
         self._unit = unit
+        self._shown = sys.stderr.isatty()
         self._bar = click.progressbar(
             repeat(""),
             label=label,
-            hidden=not sys.stderr.isatty(),
             item_show_func=lambda amounts: amounts,
             file=sys.stderr,
             width=0,
@@ -48,7 +48,7 @@ class ProgressBar:
     def __call__(self, done: int, total: int) -> None:
         """total : negative where it is not known."""
         bar, now = self._bar, time.monotonic()
-        if bar.hidden or (now < self._due and done != total):
+        if not self._shown or (now < self._due and done != total):
             return
         self._due = now + _EVERY_SECONDS
         if self._first is None:
