@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from zarrfs.cli.options import storage_options
+from zarrfs.cli.options import byteorder_option, order_option, path_option, storage_options
 from zarrfs.views.headers.registry import FORMATS
 
 
@@ -20,7 +20,7 @@ from zarrfs.views.headers.registry import FORMATS
     required=True,
     help="Format of the header, as in the file name array.FORMAT of a mount.",
 )
-@click.option("--path", default="", metavar="PATH", help="Path of the array in a hierarchy.")
+@path_option
 @click.option(
     "--data-file",
     default="array.bin",
@@ -28,20 +28,8 @@ from zarrfs.views.headers.registry import FORMATS
     metavar="NAME",
     help="Name of the file with the elements, for a header in a file of its own.",
 )
-@click.option(
-    "--byteorder",
-    type=click.Choice(["little", "big"]),
-    default="little",
-    show_default=True,
-    help="Byte order of the elements.",
-)
-@click.option(
-    "--order",
-    type=click.Choice(["C", "F"]),
-    default="C",
-    show_default=True,
-    help="C: the last axis is fastest; F: the first (Fortran, MATLAB).",
-)
+@byteorder_option
+@order_option
 @storage_options
 def command(
     source: str,
@@ -49,8 +37,8 @@ def command(
     container: str,
     path: str,
     data_file: str,
-    byteorder: Literal["little", "big"],
-    order: Literal["C", "F"],
+    byteorder: Literal["little", "big"] | None,
+    order: Literal["C", "F"] | None,
     storage_options: Mapping[str, object],
 ) -> None:
     """Print the header with which other programs open the elements of the array SOURCE.
@@ -71,7 +59,7 @@ def command(
 
     made = header(
         source,
-        FlatForm(container, byteorder, order),
+        FlatForm(container, byteorder or "little", order or "C"),
         SourceOptions(storage_options=storage_options),
         path=path,
         data_file=data_file,

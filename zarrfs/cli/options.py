@@ -172,13 +172,26 @@ engine_options = _made(
 """Decorates a command, which gets ``engine``, an `EngineConfig`."""
 
 
+path_option = click.option(
+    "--path", default="", metavar="PATH", help="Path of the array in a hierarchy."
+)
+byteorder_option = click.option(
+    "--byteorder",
+    type=click.Choice(["little", "big"]),
+    help="Byte order of the elements. [default: little]",
+)
+order_option = click.option(
+    "--order",
+    type=click.Choice(["C", "F"]),
+    help="C: the last axis is fastest; F: the first (Fortran, MATLAB). [default: C]",
+)
+
+
 def flat_options(*formats: str, default: str) -> Callable[[Command], Command]:
     """A command gets ``flat``, a `Flat`, of one of ``formats``; ``default`` in words."""
     return _made(
         *("flat", Flat),
-        click.option(
-            "--path", default="", metavar="PATH", help="Path of the array in a hierarchy."
-        ),
+        path_option,
         click.option(
             "--region",
             default="",
@@ -191,14 +204,6 @@ def flat_options(*formats: str, default: str) -> Callable[[Command], Command]:
             type=click.Choice(formats),
             help=f"bin: elements without a header; other formats have one. [default: {default}]",
         ),
-        click.option(
-            "--byteorder",
-            type=click.Choice(["little", "big"]),
-            help="Byte order of the elements in FILE. [default: little]",
-        ),
-        click.option(
-            "--order",
-            type=click.Choice(["C", "F"]),
-            help="C: the last axis is fastest; F: the first (Fortran, MATLAB). [default: C]",
-        ),
+        byteorder_option,
+        order_option,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zarrfs.cli.options import source_options
+from zarrfs.cli.options import path_option, source_options
 from zarrfs.counted import counted
 from zarrfs.errors import UsageError, ZarrfsError
 
@@ -30,7 +30,7 @@ _THREADS = 8
     metavar="N,N,…",
     help="Elements along each axis; - keeps the length of an axis.",
 )
-@click.option("--path", default="", metavar="PATH", help="Path of the array below SOURCE.")
+@path_option
 @click.option("--force", is_flag=True, help="Drop stored chunks beyond the new shape.")
 @click.option(
     "-n", "--dry-run", is_flag=True, help="Say what would be dropped, and change nothing."
