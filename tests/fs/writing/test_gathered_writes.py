@@ -237,21 +237,17 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize(
-    ("shape", "chunks", "config", "block", "whole"),
-    [
-        (*grid, *config, (i + j) % 2 == 0)
-        for i, grid in enumerate(GRIDS)
-        for j, config in enumerate(CONFIGS)
-    ],
+    ("shape", "chunks", "config", "block"),
+    [(*grid, *config) for grid in GRIDS for config in CONFIGS],
     ids=str,
 )
-def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, whole, config, block):
+def test_any_grid_in_any_order(opened, monkeypatch, shape, chunks, config, block):
     """From a place within a slab to another one, over what was there."""
     monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
     monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 0)
     axis = -1 if config == {"order": "F"} else 0
     row = 2 * int(np.prod(shape)) // shape[axis] * chunks[axis]
-    monkeypatch.setattr(sequential_writes, "_LARGEST_SLAB", row if whole else row - 1)
+    monkeypatch.setattr(sequential_writes, "_LARGEST_SLAB", row)
     gathered: list[int] = []
     append = Gathering.append
 

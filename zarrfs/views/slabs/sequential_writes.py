@@ -83,10 +83,6 @@ class SequentialWrites:
             if fits := room // max(1, each):
                 rows = min(grid.rows, window.grid.counts[grid.axis], fits)
                 return cls(elements, changes, grid._replace(rows=rows), staged=False)
-        # Parts of chunks are copied when they are complete, which takes memory, too.
-        thin = SlabGrid.plan_thin(window, item, min(largest, room // 2) // 2)
-        if thin is not None and _most_memory(changes, thin, staged=False) <= room:
-            return cls(elements, changes, thin, staged=False)
         row = SlabGrid.plan_row(window)
         if row is not None and _can_be_staged(changes, row, item):
             return cls(elements, changes, row, staged=True)
@@ -140,8 +136,7 @@ class SequentialWrites:
             # The last slab came to its end.
             self._expected.times = 1
         self._planned = last * self._item
-        thin, staged = bool(self._grid.piece), self._staged
-        slab = SlabChunks(self._elements, self._changes, first, last, whole=not thin, staged=staged)
+        slab = SlabChunks(self._elements, self._changes, first, last, staged=self._staged)
         if not slab.nbytes or not self._gathering.begin(
             slab, offset, self._planned - offset, wait=wait
         ):
@@ -175,6 +170,6 @@ def _most_memory(changes: ElementChanges, grid: SlabGrid, *, staged: bool) -> in
     if staged:
         return grid.chunks * OVERHEAD
     each = changes.array.largest_change
-    if grid.piece or changes.window.grid.regular_shape is None:
+    if changes.window.grid.regular_shape is None:
         return 2 * grid.chunks * each
     return grid.chunks * each

@@ -48,14 +48,11 @@ class SlabChunks:
         first: int,
         last: int,
         *,
-        whole: bool,
         staged: bool,
     ) -> None:
         """
         changes : of these elements; its window is over the grid of these chunks.
         first, last : elements of the file, the last exclusive; together they are one box.
-        whole : whether to take memory for the whole of each chunk, rather than for its part in the
-            slab. Only if all chunks have one shape.
         """
         self._elements = elements
         self._item = elements.dtype.itemsize
@@ -66,18 +63,10 @@ class SlabChunks:
         self._origin: Index = tuple([along[0].chunk if along else 0 for along in runs])
         counts: Shape = tuple([len(along) for along in runs])
         regular = window.grid.regular_shape
-        self._adopted = whole and regular is not None
-        if whole and regular is not None:
-            self._base: Index = (0,) * len(runs)
-            lengths = regular
-        else:
-            self._base = tuple([along[0].source.start if len(along) == 1 else 0 for along in runs])
-            lengths = tuple(
-                [
-                    max((run.source.stop for run in along), default=base) - base
-                    for along, base in zip(runs, self._base, strict=True)
-                ]
-            )
+        self._adopted = regular is not None
+        lengths = regular or tuple(
+            [max((run.source.stop for run in along), default=0) for along in runs]
+        )
         own_order = lengths[::-1] if elements.reversed else lengths
         self._shape: Shape = (*counts, *own_order)
         self._count = math.prod(self._shape)
@@ -121,19 +110,13 @@ class SlabChunks:
         if marks is not None:
             new = marks[: self._count].view(bool).reshape(self._shape)
         reverse = self._elements.reversed
-        based = any(self._base)
         made: dict[Index, list[tuple[Slices, Chunk]]] = {}
         for box in boxes(self._window.shape, first, last):
             for index, source, _ in self._window.copies(box):
-                where = inside = source
-                if based:
-                    axes = zip(source, self._base, strict=True)
-                    inside = tuple([slice(s.start - base, s.stop - base) for s, base in axes])
-                if reverse:
-                    where, inside = where[::-1], inside[::-1]
+                where = source[::-1] if reverse else source
                 # Not a function: a slab has thousands of chunks.
                 chunk: Chunk = chunks[tuple(map(sub, index, self._origin))]
-                made.setdefault(index, []).append((where, chunk[inside]))
+                made.setdefault(index, []).append((where, chunk[where]))
         places = [tuple(map(sub, index, self._origin)) for index in made]
         tiles = [index[::-1] for index in made] if reverse else list(made)
         memories = [chunks[place] if self._adopted else None for place in places]
@@ -148,12 +131,11 @@ class SlabChunks:
         """Copy to chunks of which the same part is set; ``along`` describes them for each axis."""
         taken, places, inside = [], [], []
         split: list[int] = []
-        offsets = zip(self._origin, self._base, strict=True)
-        for (chunk, part, into, runs), (origin, base) in zip(along, offsets, strict=True):
+        for (chunk, part, into, runs), origin in zip(along, self._origin, strict=True):
             length = part[1] - part[0]
             taken.append(slice(into[0], into[0] + runs * length))
             places.append(slice(chunk - origin, chunk - origin + runs))
-            inside.append(slice(part[0] - base, part[1] - base))
+            inside.append(slice(*part))
             split += runs, length
         parts = source[tuple(taken)].reshape(split).transpose(self._split)
         copy_elements(parts, target[tuple(places + inside)])

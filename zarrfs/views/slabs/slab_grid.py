@@ -44,15 +44,6 @@ class SlabGrid(NamedTuple):
         return None
 
     @classmethod
-    def plan_thin(cls, window: Window, item_size: int, largest: int) -> SlabGrid | None:
-        """Slabs that are some planes of a row of chunks, of at most ``largest`` bytes."""
-        row = cls.plan_row(window)
-        if row is None or not row.row or largest < item_size:
-            return None
-        thin = row.in_pieces(largest // item_size)
-        return thin if thin.cut == thin.axis else None
-
-    @classmethod
     def plan_row(cls, window: Window, members: Shape | None = None) -> SlabGrid | None:
         """Slabs of one row of chunks or shards each, of any size; None if all are single elements.
 
