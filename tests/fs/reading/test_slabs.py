@@ -15,8 +15,10 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from tests.waiting import wait_until
 from zarrfs.errors import ChunkError, StoreError
+from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views import flat
-from zarrfs.views.slabs import slab_grid, slab_plan
+from zarrfs.views.slabs import slab_grid, slab_plan, staged_rows
+from zarrfs.views.slabs.staged_rows import StagedRows
 
 SHAPE, CHUNKS = (96, 64, 512), (8, 32, 512)
 VALUES = np.random.default_rng(0).integers(0, 1 << 16, SHAPE, np.uint16)
@@ -327,6 +329,51 @@ def test_a_row_of_an_earlier_state_is_not_read(mount, rows, tmp_path):
     assert found[:ROW] == new.tobytes()
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("checks", [1, 10**6], ids=["once", "always"])
+def test_what_is_being_written_to_the_scratch_file_is_not_read(
+    mount, rows, tmp_path, monkeypatch, checks
+):
+    """A stripe is decoded again if a check for changes began meanwhile; until then it is unread."""
+    m = mount(rows, memory=4 << 20, spill=str(tmp_path), recheck=0)
+    array = m.tree.nodes.peek("").array
+    write, take = ScratchFile.write, StagedRows._take
+    unfinished, begun, taken = [], [], []
+
+    def write_during_a_check(*given):
+        if len(begun) < checks:
+            begun.append(array.check())
+        write(*given)
+
+    def watched(self, row, piece, parts, memory, done, error):
+        taken.append(error)
+        if error is None:
+            unfinished.extend(p.stripe for p in parts if not row.stripes[p.stripe].done)
+        take(self, row, piece, parts, memory, done, error)
+
+    monkeypatch.setattr(ScratchFile, "write", write_during_a_check)
+    monkeypatch.setattr(StagedRows, "_take", watched)
+    file = m.open("array.bin")
+    read(file, 0, 4 * BLOCK)
+    file.close()
+    assert taken
+    assert unfinished == []
+    assert any(error is None for error in taken) == (checks == 1)
+
+
+def test_large_parts_are_read_from_the_scratch_file_little_by_little(
+    mount, rows, tmp_path, monkeypatch
+):
+    m = mount(rows, memory=4 << 20, spill=str(tmp_path))
+    sizes = []
+    scratch = staged_rows.scratch
+    monkeypatch.setattr(staged_rows, "_READ", 10_000)
+    monkeypatch.setattr(staged_rows, "scratch", lambda size: sizes.append(size) or scratch(size))
+    file = m.open("array.bin")
+    read(file, 0, ROWS.nbytes)
+    file.close()
+    assert 0 < max(sizes) <= 10_000
 
 
 def spilled(directory) -> int:

@@ -42,11 +42,15 @@ _SLABS = 4
 # Rows in the file, the most that the disk has room for: the one that is read and the next. If rows
 # are small, requests that overtake each other need more of them.
 _ROWS = (4, 2)
+# Times that a stripe is decoded again because a check for changes began meanwhile.
+_AGAIN = 3
 # Seconds that a stripe waits for memory.
 _PATIENCE = 2.0
 # Bytes that are written at once. For a longer write the kernel looks for pages as long: writes of
 # 2 MiB took up to twice the processor time, and five times as long.
 _WRITTEN = 128 << 10
+# Bytes of one part that are read at most at once, before they are copied to their places.
+_READ = 256 << 10
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -55,12 +59,15 @@ class _Stripe:
     block : its chunks; the targets of its runs are places in the row.
     place : of its first byte in the file.
     check : the last one (`Freshness.checks`) before it was decoded; None: it is not being decoded.
-    done : whether the file contains it, as in the state of its row.
+    again : how often it was decoded again.
+    done : whether the file contains it, as in the state of its row. Only then may it be read, as it
+        is not written any more.
     """
 
     block: Block
     place: int
     check: int | None = None
+    again: int = 0
     done: bool = False
 
 
@@ -329,13 +336,18 @@ class StagedRows:
             if stripe.check is None:
                 return  # it has failed already
             self._busy -= 1
-            check, stripe.check = stripe.check, None
+            array, check, stripe.check = self._elements.array, stripe.check, None
+            if error is None and check != array.freshness.checks:
+                # The stripe may be older than the check, and readers that began after it may wait.
+                error = ChunkError(array.array.path, "is checked for changes too often")
+                if stripe.again < _AGAIN:
+                    stripe.again += 1
+                    self._flights.repeat([stripe])
             waiting = self._flights.end(stripe)
             if waiting is None:
                 self._due.append((stripe, ahead))
                 return
-            # One older than the last check is for slabs that are not kept either.
-            stripe.done = error is None and check == self._elements.array.freshness.checks
+            stripe.done = error is None
         for ticket in waiting:
             ticket.finish(error=error)
 
@@ -364,6 +376,14 @@ class StagedRows:
         """Read one part, from a byte of the file on. Blocks. Raises OSError."""
         if target.flags.c_contiguous:
             self._file.read(place, target.reshape(-1).view(np.uint8).data)
+            return
+        while len(target) == 1:
+            target = target[0]
+        if target.nbytes > _READ:
+            # In halves: nobody has reserved memory for another copy of the whole part.
+            half = target[: len(target) // 2]
+            self._read_part(place, half)
+            self._read_part(place + half.nbytes, target[len(half) :])
             return
         memory = scratch(target.nbytes)
         self._file.read(place, memory)
