@@ -182,8 +182,9 @@ main()
     assert done.returncode == 0, said
     os.close(theirs)
     os.close(ours)
-    assert b"\rstoring changes: 5 MiB left" in said
-    assert said.endswith(b"\r\x1b[K")
+    assert b"storing changes  [" in said
+    assert b"0 bytes of 5 MiB" in said
+    assert said.endswith(b"\r\x1b[K\x1b[?25h"), "the bar is cleared, and the cursor shown"
 
 
 def test_names_are_harmless_on_a_terminal():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 
@@ -27,18 +25,8 @@ def command(mountpoint: tuple[str, ...], *, everything: bool, lazy: bool) -> Non
     Exit status: 0 unmounted, all changes stored, 1 not mounted, busy, not all changes stored or
     daemon not ended, 2 wrong usage.
     """
-    from zarrfs.cli.sizes import size_text
     from zarrfs.daemon.status import list_mounts
-    from zarrfs.daemon.umount import umount
     from zarrfs.errors import ZarrfsError
-
-    shown = False
-
-    def progress(left: int) -> None:
-        nonlocal shown
-        if left or shown:
-            shown = True
-            click.echo(f"\rstoring changes: {size_text(left)} left\x1b[K", nl=False, err=True)
 
     if everything == bool(mountpoint):
         raise click.UsageError("Name mount points, or give --all.")
@@ -48,18 +36,28 @@ def command(mountpoint: tuple[str, ...], *, everything: bool, lazy: bool) -> Non
     failed: ZarrfsError | None = None
     for place in mountpoint:
         try:
-            umount(place, lazy=lazy, progress=progress if sys.stderr.isatty() else _silent)
+            _umount(place, lazy=lazy)
         except ZarrfsError as error:
             if failed is not None:
                 click.echo(f"zarrfs: {failed}", err=True)
             failed = error
-        finally:
-            if shown:
-                click.echo("\r\x1b[K", nl=False, err=True)
-                shown = False
     if failed is not None:
         raise failed
 
 
-def _silent(_left: int) -> None:
-    pass
+def _umount(place: str, *, lazy: bool) -> None:
+    from zarrfs.cli.progress import ProgressBar
+    from zarrfs.daemon.umount import umount
+
+    bar = ProgressBar("storing changes")
+    most = 0
+
+    def progress(left: int) -> None:
+        nonlocal most
+        if (most := max(most, left)) > 0:
+            bar(most - left, most)
+
+    try:
+        umount(place, lazy=lazy, progress=progress)
+    finally:
+        bar.interrupt()
