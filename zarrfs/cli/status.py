@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -88,7 +89,7 @@ def status_lines(now: Status, before: Status | None) -> Iterator[str]:
     stats, config = now.stats, now.config
     mode = "read and write" if now.writable else "read-only"
     yield f"{printable(now.mountpoint)}: {printable(config['source'])} ({mode})"
-    up = _time_text(stats["uptime_seconds"])
+    up = timedelta(seconds=int(stats["uptime_seconds"]))
     yield f"  process {config['pid']}, up {up}, {counted(stats['arrays'], 'array')} in memory, " + (
         counted(stats["open_files"], "open file")
     )
@@ -147,12 +148,3 @@ def _errors(now: Status) -> Iterator[str]:
     for error in errors["last"][-_ERRORS:]:
         when = time.strftime("%H:%M:%S", time.localtime(error["time"]))
         yield f"    {when} {printable(error['key'])}: {printable(error['reason'])}"
-
-
-def _time_text(seconds: float) -> str:
-    minutes, hours = int(seconds) // 60, int(seconds) // 3600
-    if hours >= 48:
-        return f"{hours // 24} days"
-    if hours:
-        return f"{hours} h {minutes % 60} min"
-    return f"{minutes} min" if minutes else f"{seconds:.0f} s"
