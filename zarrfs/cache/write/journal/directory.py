@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from zarrfs.errors import JournalError
-from zarrfs.store.local.file_locks import try_lock
+from zarrfs.errors import JournalError, StoreTimeout
+from zarrfs.store.local.file_locks import locked, try_lock
 from zarrfs.store.write_parts import write_parts
 
 CONFLICTS = "conflicts"
@@ -158,14 +157,13 @@ class JournalDirectory:
         """Keep other mounts from a replay; False if another replay takes ``patience`` seconds."""
         with ExitStack() as stack:
             alone = True
-            # The code that reads the directory reports that it cannot be opened.
-            with suppress(OSError, NotOurs):
+            try:
                 directory = stack.enter_context(self._open())
-                give_up = time.monotonic() + patience
-                while not (alone := try_lock(directory) is not False):
-                    if time.monotonic() >= give_up:
-                        break
-                    time.sleep(0.05)
+                stack.enter_context(locked(directory, str(self.path), patience))
+            except StoreTimeout:
+                alone = False
+            except (OSError, NotOurs):
+                pass  # the code that reads the directory reports that it cannot be opened
             yield alone
 
     @contextmanager
@@ -180,12 +178,9 @@ class JournalDirectory:
             os.close(directory)
 
     def _make(self) -> None:
-        missing = []
-        place = self.path
-        while not place.exists() and place != place.parent:
-            missing.append(place)
-            place = place.parent
-        for directory in reversed(missing):
+        for directory in reversed((self.path, *self.path.parents)):
+            if directory.exists():
+                continue
             above = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 _make_directory(directory.name, above)

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zarrfs.cache.write.journal.pending import Change, PendingChunk, PendingGrowth
 from zarrfs.errors import JournalError
@@ -124,46 +123,29 @@ def read_change(file: BinaryIO, header: ChunkHeader) -> Change:
     Allocates memory for one chunk of the shape in the header. Raises OSError, and JournalError for
     a damaged entry.
     """
-    reader = _HashedReader(file)
+    file.seek(0)
+    digest = blake2b(file.readline(_LARGEST_LINE), digest_size=HASH_SIZE)
+
+    def read(size: int) -> bytes:
+        data = file.read(size)
+        if len(data) < size:
+            raise JournalError("is damaged: it ends early")
+        digest.update(data)
+        return data
+
     units = np.empty(math.prod(header.shape), f"V{header.item_size}")
-    packed = np.empty(-(-len(units) // 8), np.uint8)
-    reader.fill(packed)
+    packed = np.frombuffer(read(-(-len(units) // 8)), np.uint8)
     new = np.unpackbits(packed, count=len(units)).astype(bool)
     if int(np.count_nonzero(new)) != header.marked:
         raise JournalError("is damaged: its marks are wrong")
     step = max(1, _PIECE // header.item_size)
     for start in range(0, len(units), step):
         where = new[start : start + step]
-        some = np.empty(int(np.count_nonzero(where)), units.dtype)
-        reader.fill(some.view(np.uint8))
-        units[start : start + step][where] = some
-    reader.check()
+        some = read(int(np.count_nonzero(where)) * header.item_size)
+        units[start : start + step][where] = np.frombuffer(some, units.dtype)
+    if file.read(HASH_SIZE + 1) != digest.digest():
+        raise JournalError("is damaged: its hash is wrong")
     return Change(header.index, units.reshape(header.shape), new.reshape(header.shape))
-
-
-class _HashedReader:
-    """Reads a file behind its first line, and computes the hash of both."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        file.seek(0)
-        self._file = file
-        self._hash = blake2b(file.readline(_LARGEST_LINE), digest_size=HASH_SIZE)
-
-    def fill(self, memory: NDArray[np.uint8]) -> None:
-        view = memory.data
-        for start in range(0, len(view), _PIECE):
-            piece = view[start : start + _PIECE]
-            while piece:
-                count = self._file.readinto(piece)  # type: ignore[attr-defined]
-                if not count:
-                    raise JournalError("is damaged: it ends early")
-                self._hash.update(piece[:count])
-                piece = piece[count:]
-
-    def check(self) -> None:
-        """Compare the hash with the stored one, which follows."""
-        if self._file.read(HASH_SIZE + 1) != self._hash.digest():
-            raise JournalError("is damaged: its hash is wrong")
 
 
 def _hashed(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -137,16 +137,13 @@ class Journal:
             reason = "another program has changed the array: its encoding, or to be smaller"
             errors.append(JournalError(f"{kept}/{CONFLICTS}: {reason}"))
         if not failing:
-            self._forget(self._kept - names)
+            # Their changes have been stored since they were kept.
+            for name in self._kept - names:
+                self._remove(name)
+            self._kept &= names
         with suppress(OSError, JournalError):
             self._own.clean()
         return Kept([self.directory / name for name in files], errors + failing)
-
-    def _forget(self, names: set[str]) -> None:
-        """Remove entries whose changes have been stored since they were kept."""
-        for name in names:
-            self._remove(name)
-        self._kept -= names
 
     def _not_kept(self, pending: Pending, error: Exception) -> JournalError:
         what = f"the new length of /{pending.path}"
