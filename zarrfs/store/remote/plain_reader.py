@@ -18,8 +18,8 @@ from numbers import Integral
 from typing import Any
 
 from zarrfs.foreign import FSSPEC_CAT_FILE
+from zarrfs.locks import KeyedLocks
 from zarrfs.store.base import ANY, Blob, ByteRange, Data, Expected, ObjectInfo
-from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.ranges.assemble import Piece, cut
 from zarrfs.store.remote.ranges.on_loop import OnLoop
@@ -236,17 +236,17 @@ class PlainWriter:
     def __init__(self, filesystem: Any, reader: PlainReader) -> None:
         self._filesystem = filesystem
         self._reader = reader
-        self._locks = ObjectLocks()
+        self._locks = KeyedLocks()
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
         data = b"".join(parts)
-        with self._locks.of(path):
+        with self._locks.held(path):
             self._check(path, expected)
             self._filesystem.pipe_file(path, data)
             return self._describe(path, data)
 
     def delete(self, path: str, expected: Expected) -> None:
-        with self._locks.of(path), contextlib.suppress(FileNotFoundError):
+        with self._locks.held(path), contextlib.suppress(FileNotFoundError):
             if expected is not ANY and self._reader.info(path).generation != expected:
                 raise NotAsExpected
             self._filesystem.rm_file(path)

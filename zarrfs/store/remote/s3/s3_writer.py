@@ -24,9 +24,9 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
+from zarrfs.locks import KeyedLocks
 from zarrfs.store.base import ANY, Data, Expected, ObjectInfo
 from zarrfs.store.local.scratch import RESERVED
-from zarrfs.store.object_locks import ObjectLocks
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
@@ -72,20 +72,20 @@ class S3Writer:
         self._lock = threading.Lock()
         self._compares: bool | None = None
         self._slow = False
-        self._locks = ObjectLocks()
+        self._locks = KeyedLocks()
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
         if expected is not ANY and self._finds_compares() and (conditions := _if(expected)):
             return self._put(path, parts, conditions)
         if expected is ANY and self._compares is not False:
             return self._put(path, parts, {})
-        with self._locks.of(path):
+        with self._locks.held(path):
             if expected is not ANY and self._generation(path) != expected:
                 raise NotAsExpected
             return self._put(path, parts, {})
 
     def delete(self, path: str, expected: Expected) -> None:
-        with self._locks.of(path):
+        with self._locks.held(path):
             if expected is ANY:
                 self._delete(path, {})
                 return
