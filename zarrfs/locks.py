@@ -43,10 +43,6 @@ class LockOrderError(AssertionError):
     """A thread waits for a lock that it must take before one that it holds."""
 
 
-AnyLock = Lock
-"""A lock with or without a rank."""
-
-
 class _Held(local):
     """The locks that a thread holds, in the order in which it took them."""
 
@@ -94,19 +90,15 @@ class _CheckedLock:
         self.release()
 
 
-def ranked_lock(rank: Rank) -> AnyLock:
-    """A lock that a thread may take once."""
-    return cast(AnyLock, _CheckedLock(rank, reentrant=False) if checked else Lock())
+def ranked_lock(rank: Rank, *, reentrant: bool = False) -> Lock:
+    """``reentrant`` : whether a thread may take the lock again while it holds it."""
+    plain = RLock() if reentrant else Lock()
+    return cast(Lock, _CheckedLock(rank, reentrant=reentrant) if checked else plain)
 
 
 def ranked_condition(rank: Rank) -> Condition:
     """A condition variable on a lock of that rank."""
     return Condition(ranked_lock(rank))
-
-
-def reentrant_lock(rank: Rank) -> AnyLock:
-    """A lock that a thread may take again while it holds it."""
-    return cast(AnyLock, _CheckedLock(rank, reentrant=True) if checked else RLock())
 
 
 class KeyedLocks:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from zarrfs import locks
-from zarrfs.locks import LockOrderError, Rank, ranked_condition, ranked_lock, reentrant_lock
+from zarrfs.locks import LockOrderError, Rank, ranked_condition, ranked_lock
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -22,7 +22,7 @@ def test_the_tests_check_the_order():
 
 def test_a_lock_says_whether_it_is_taken():
     """As `threading.Condition` asks since Python 3.14."""
-    for lock in (ranked_lock(Rank.CACHE), reentrant_lock(Rank.BUDGET)):
+    for lock in (ranked_lock(Rank.CACHE), ranked_lock(Rank.BUDGET, reentrant=True)):
         assert not lock.locked()
         with lock:
             assert lock.locked()
@@ -51,7 +51,7 @@ def test_any_may_be_tried():
 
 
 def test_one_that_may_be_taken_again():
-    budget, cache = reentrant_lock(Rank.BUDGET), ranked_lock(Rank.CACHE)
+    budget, cache = ranked_lock(Rank.BUDGET, reentrant=True), ranked_lock(Rank.CACHE)
     with budget, budget:
         with cache, budget:
             pass

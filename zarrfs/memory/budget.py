@@ -8,7 +8,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from zarrfs.errors import BudgetExceeded
-from zarrfs.locks import Rank, reentrant_lock
+from zarrfs.locks import Rank, ranked_lock
 
 # Seconds.
 _FIRST_COLLECTION = 1.0
@@ -40,10 +40,12 @@ class MemoryBudget:
     loads cannot wait for each other in a circle.
 
     most : the largest total so far.
+    used : bytes reserved and charged now.
+    highest : the most bytes that were in use at any time.
     patience : seconds after which a waiting thread asks the reclaimers again without having been
         woken, because memory may have become reclaimable unnoticed.
 
-    Shared state, under the lock: ``total``, ``most``, ``_used`` and ``_highest``. Invariant:
+    Shared state, under the lock: ``total``, ``most``, ``used`` and ``highest``. Invariant:
     0 <= used <= total. ``used`` exceeds the total only through `charge`, or after `resize` has
     lowered the total.
 
@@ -56,22 +58,12 @@ class MemoryBudget:
         self.total = total
         self.most = total
         self._patience = patience
-        self._used = 0
-        self._highest = 0
+        self.used = 0
+        self.highest = 0
         # Reentrant, because the function that `attempt` calls reserves.
-        self._lock = reentrant_lock(Rank.BUDGET)
+        self._lock = ranked_lock(Rank.BUDGET, reentrant=True)
         self._waiting: dict[Lock, None] = {}
         self._reclaimers: list[Callable[[int], int]] = []
-
-    @property
-    def used(self) -> int:
-        """Bytes reserved and charged now."""
-        return self._used
-
-    @property
-    def highest(self) -> int:
-        """The most bytes that were in use at any time."""
-        return self._highest
 
     def add_reclaim(self, reclaim: Callable[[int], int]) -> None:
         """Register a function that frees memory.
@@ -134,22 +126,22 @@ class MemoryBudget:
             self.release(-size)
             return
         with self._lock:
-            self._used += size
-            self._highest = max(self._highest, self._used)
+            self.used += size
+            self.highest = max(self.highest, self.used)
 
     def _take(self, size: int) -> bool:
         for reclaim in self._reclaimers:
-            missing = self._used + size - self.total
+            missing = self.used + size - self.total
             if missing <= 0:
                 break
             freed = reclaim(missing)
-            self._used -= freed
+            self.used -= freed
         # The caller may have planned the reservation before the total was lowered.
         total = self.total if size <= self.total else self.most
-        if self._used + size > total:
+        if self.used + size > total:
             return False
-        self._used += size
-        self._highest = max(self._highest, self._used)
+        self.used += size
+        self.highest = max(self.highest, self.used)
         return True
 
     def release(self, size: int) -> None:
@@ -157,15 +149,15 @@ class MemoryBudget:
         if not size:
             return  # nobody can take more than before
         with self._lock:
-            self._used -= size
+            self.used -= size
         self.wake()
 
     def shrink(self) -> None:
         """Have the reclaimers free all memory that is kept for later use."""
         with self._lock:
             for reclaim in self._reclaimers:
-                freed = reclaim(self._used)
-                self._used -= freed
+                freed = reclaim(self.used)
+                self.used -= freed
 
     def resize(self, total: int) -> None:
         """Change the total; the reclaimers free kept memory that exceeds a lower one.

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from tests.fs.write_store import Request, WriteStore
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.errors import StoreUnavailable
-from zarrfs.locks import AnyLock
 
 SHAPE = (64, 64)
 
 
-def held(lock: AnyLock) -> bool:
+def held(lock: Lock) -> bool:
     """Whether somebody holds it. If the caller does, the answer is always right."""
     if lock.acquire(False):
         lock.release()
@@ -26,7 +26,7 @@ def held(lock: AnyLock) -> bool:
     return True
 
 
-def guarded(plain: Any, lock: AnyLock, free: set[str], missed: list[str]) -> Any:
+def guarded(plain: Any, lock: Lock, free: set[str], missed: list[str]) -> Any:
     """A copy of a container that notes each use without the lock.
 
     free : methods that may be called without it.
