@@ -159,12 +159,11 @@ class Caches:
                 f"bytes, which leaves too little of {memory}"
             )
         arrays = self._all_arrays()
-        try:
-            for array in arrays:
-                self._check_fits(array, shares)
-        except BudgetExceeded as error:
-            least = self._least(arrays, memory)
-            raise BudgetExceeded(f"{error} (memory={least}M would do)") from error
+        if (misfit := self._misfit(arrays, memory)) is not None:
+            # All arrays fit into what is in force.
+            more = range(memory // _MIB + 1, self.memory // _MIB)
+            fits = bisect_left(more, True, key=lambda m: self._misfit(arrays, m << 20) is None)
+            raise BudgetExceeded(f"{misfit} (memory={more.start + fits}M would do)") from misfit
         self.memory = memory
         self._config = self._config._replace(memory=memory)
         self.parts.resize(shares.indexes)
@@ -174,20 +173,14 @@ class Caches:
         for array in arrays:
             array.array.set_memory(self.largest_load)
 
-    def _least(self, arrays: Sequence[CachedArray], low: int) -> int:
-        """The least MiB that open arrays fit into, more than ``low`` bytes, which are too few."""
-
-        def fits(mib: int) -> bool:
-            try:
-                for array in arrays:
-                    self._check_fits(array, self._shares(mib << 20))
-            except BudgetExceeded:
-                return False
-            return True
-
-        # They fit into what is in force.
-        least = low // _MIB + 1
-        return least + bisect_left(range(least, self.memory // _MIB), True, key=fits)
+    def _misfit(self, arrays: Sequence[CachedArray], memory: int) -> BudgetExceeded | None:
+        """The error of the first open array that needs more than ``memory`` bytes."""
+        try:
+            for array in arrays:
+                self._check_fits(array, self._shares(memory))
+        except BudgetExceeded as error:
+            return error
+        return None
 
     def _check_fits(self, array: CachedArray, shares: Shares) -> None:
         path = array.array.path
