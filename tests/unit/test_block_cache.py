@@ -200,5 +200,5 @@ def test_all_of_a_load_wait_for_the_first():
 def test_of_several_wishes_the_largest_counts(wishes):
     flights = Flights()
     for number, keep in enumerate(wishes):
-        flights.join("a", number, keep=keep)
+        flights.join_all(["a"], number, [], keep=keep)
         assert flights.kept(["a", "b"]) == [max(wishes[: number + 1]), Keep.NO]

@@ -126,7 +126,7 @@ def test_a_buffer_is_staged_in_memory_if_there_is_room_and_its_marks_in_a_file(
             write_back.memory.staging, "make", lambda _: write_back.memory.staging.release()
         )
         assert stage() is None
-        assert budget.used == write_back.memory.kept
+        assert budget.used == write_back.memory.arena.kept
 
 
 def test_what_others_have_gathered_makes_no_room_to_stage_in_memory(tmp_path):

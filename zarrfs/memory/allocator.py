@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import resource
-from collections.abc import Callable
+
+from zarrfs.memory.huge_pages import c_function
 
 # malloc.h of the GNU C library
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -27,7 +28,7 @@ def reuse_freed_memory() -> None:
     All threads share what is freed. Eight loaders of chunks of 16 MiB would otherwise keep 200 MiB
     that no budget counts, each its own.
     """
-    if (mallopt := _mallopt()) is not None:
+    if (mallopt := c_function("mallopt")) is not None:
         mallopt(_M_ARENA_MAX, 1)
     _take_and_free(_USUAL)
 
@@ -48,16 +49,11 @@ def keep_freed_memory() -> None:
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         reuse_freed_memory()
         return
-    if (mallopt := _mallopt()) is None:
+    if (mallopt := c_function("mallopt")) is None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
     _take_and_free(_AT_ONCE)
-
-
-def _mallopt() -> Callable[[int, int], object] | None:
-    """Sets a parameter of the C library's allocator; None for another C library."""
-    return getattr(ctypes.CDLL(None), "mallopt", None)
 
 
 def _take_and_free(size: int) -> None:

@@ -13,12 +13,12 @@ from tests.fs.write_store import WriteStore
 from tests.waiting import wait_until
 from zarrfs.array.block import Block, Run
 from zarrfs.cache.write import gathering as gathering_module
-from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.gathering import Gathering
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import WriteBack
+from zarrfs.memory.arena import Arena
 from zarrfs.views.slabs import sequential_writes, slab_chunks
 from zarrfs.views.slabs.slab_chunks import SlabChunks
 
@@ -341,7 +341,7 @@ def test_whoever_needs_what_is_not_copied_copies_it(writer, puts, copies):
 def test_the_memory_is_prepared_once_by_the_thread_that_copies_first(writer, copies, monkeypatch):
     """To ask for huge pages may take milliseconds, in which the event loop answers nobody."""
     backed: list[NDArray] = []
-    monkeypatch.setattr(GatherMemory, "back", lambda _, memory: backed.append(memory))
+    monkeypatch.setattr(Arena, "back", lambda _, memory: backed.append(memory))
     for offset in range(0, 2048, 512):
         writer.write(offset, NEW.tobytes()[offset : offset + 512])
     assert backed == []
@@ -380,7 +380,7 @@ def test_the_loop_copies_what_is_quick_after_its_reply(opened, monkeypatch, long
         return put_by[first]
 
     monkeypatch.setattr(SlabChunks, "put", put)
-    monkeypatch.setattr(GatherMemory, "back", lambda *_: exist)
+    monkeypatch.setattr(Arena, "back", lambda *_: exist)
     mount = opened(WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)}))
     after = mount.fs.after_reply
     after.begin()

@@ -46,17 +46,15 @@ class Flights(Generic[Key, Waiter]):
     def __init__(self) -> None:
         self._flights: dict[Key, _Flight[Waiter]] = {}
 
-    def join(self, key: Key, waiter: Waiter | None, *, keep: Keep = Keep.IN_ORDER) -> bool:
+    def join(self, key: Key, waiter: Waiter | None) -> bool:
         """Wait for a load; returns True if none was in progress: then the caller must start it.
 
         waiter : None: no reader waits.
         """
         if first := key not in self._flights:
             self._flights[key] = _Flight()
-        flight = self._flights[key]
-        flight.keep = max(flight.keep, keep)
         if waiter is not None:
-            flight.waiters.append(waiter)
+            self._flights[key].waiters.append(waiter)
         return first
 
     def join_all(

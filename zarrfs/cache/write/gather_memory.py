@@ -36,6 +36,7 @@ class Buffer(NamedTuple):
 class GatherMemory:
     """Lends memory for gathered changes. Thread-safe.
 
+    arena : buffers in memory, charged to the budget.
     staging : buffers in files.
     """
 
@@ -45,20 +46,11 @@ class GatherMemory:
         self._budget = budget
         self._make_room = make_room
         # No reader waits for these buffers to be filled.
-        self._arena = Arena(budget, whole=True)
-
-    @property
-    def kept(self) -> int:
-        """Bytes of buffers that are kept for later; see `Arena.kept`."""
-        return self._arena.kept
-
-    def back(self, memory: NDArray[np.uint8]) -> bool:
-        """Prepare lent memory for being filled; see `Arena.back`. Blocks."""
-        return self._arena.back(memory)
+        self.arena = Arena(budget, whole=True)
 
     def lend(self, size: int, beside: int) -> Buffer | None:
         """A buffer of ``size`` bytes, and ``beside`` more reserved. None: there is no room."""
-        memory = self._arena.lend(size, extra=beside)
+        memory = self.arena.lend(size, extra=beside)
         return None if memory is None else Buffer(memory)
 
     def lend_for_whole(self, size: int, beside: int) -> Buffer | None:

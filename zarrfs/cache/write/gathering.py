@@ -223,7 +223,8 @@ class Gathering:
                 buffer = self._write_back.memory.lend_for_whole(file.nbytes, file.beside)
         if buffer is None:
             return False
-        gathered = _Gathered(file, start, size, buffer, self._write_back.memory.back, file.beside)
+        back = self._write_back.memory.arena.back
+        gathered = _Gathered(file, start, size, buffer, back, file.beside)
         begun = False
         if self._lock.acquire(blocking=wait):
             try:

@@ -345,6 +345,6 @@ class WriteBack:
             for array in self._all():
                 array.flush_older(limit)
             self._forget_retired()
-            if self.budget.used == self.memory.kept:
+            if self.budget.used == self.memory.arena.kept:
                 # No writer is active.
                 self.budget.shrink()
