@@ -357,7 +357,7 @@ def test_what_another_mount_has_stored_meanwhile_is_passed_over(opened, kept, ca
     assert list(entries) == []
     with pytest.raises(JournalError):
         first.load()
-    journal.remove(first)
+    journal.remove(first.name)
     assert not [record for record in caplog.records if record.name.endswith("journal")]
 
 

@@ -71,7 +71,7 @@ def replay_growth(journal: Journal, store: Store) -> None:
         if done:
             log.info("resized /%s to %s, as the journal says", path, list(shape))
         for entry in entries:
-            journal.remove(entry)
+            journal.remove(entry.name)
 
 
 def _grow(store: Store, path: str, before: Shape, shape: Shape) -> bool:
@@ -115,12 +115,12 @@ def replay_changes(journal: Journal, tree: Tree) -> None:
 def _conclude(journal: Journal, entry: JournalEntry, outcome: Outcome | JournalError) -> None:
     chunk = _name(entry)
     if outcome is Outcome.STORED:
-        journal.remove(entry)
+        journal.remove(entry.name)
         log.info("stored %s from the journal", chunk)
     elif outcome is Outcome.WAITS:
         log.warning("%s cannot be read: its changes stay in the journal", chunk)
     elif isinstance(outcome, JournalError):
-        journal.damaged(entry, outcome)
+        journal.damaged(entry.name, outcome)
     else:
         why = _OLDER if outcome is Outcome.OLDER else _ELSEWHERE
         journal.set_aside(entry, f"holds {chunk}, which {why}")

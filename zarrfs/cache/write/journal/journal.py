@@ -139,7 +139,7 @@ class Journal:
         if not failing:
             # Their changes have been stored since they were kept.
             for name in self._kept - names:
-                self._remove(name)
+                self.remove(name)
             self._kept &= names
         with suppress(OSError, JournalError):
             self._own.clean()
@@ -182,11 +182,8 @@ class Journal:
             if growth is not None:
                 yield GrowthEntry(name, growth)
 
-    def remove(self, entry: JournalEntry | GrowthEntry) -> None:
+    def remove(self, name: str) -> None:
         """Remove an entry whose changes are stored. A failure is logged."""
-        self._remove(entry.name)
-
-    def _remove(self, name: str) -> None:
         with _telling(f"{self.directory / name} is stored and cannot be removed"):
             self._own.remove(name)
 
@@ -195,9 +192,9 @@ class Journal:
         written = entry.header.written_ns if isinstance(entry, JournalEntry) else time.time_ns()
         self._move(entry.name, CONFLICTS, f"{written}-{entry.name}", why)
 
-    def damaged(self, entry: JournalEntry, error: JournalError) -> None:
+    def damaged(self, name: str, error: JournalError) -> None:
         """Move an entry that could not be loaded to ``damaged``. Logged."""
-        self._move_damaged(entry.name, error)
+        self._move(name, DAMAGED, f"{time.time_ns()}-{name}", str(error))
 
     def clean(self) -> None:
         """Remove files that killed mounts have left, and empty directories."""
@@ -219,13 +216,10 @@ class Journal:
         except NotOurs as error:
             log.warning("left alone: %s", error)
         except JournalError as error:
-            self._move_damaged(name, error)
+            self.damaged(name, error)
         except OSError as error:
             log.warning("left alone: %s: %s", self.directory / name, error.strerror)
         return None
-
-    def _move_damaged(self, name: str, error: JournalError) -> None:
-        self._move(name, DAMAGED, f"{time.time_ns()}-{name}", str(error))
 
     def _move(self, name: str, place: str, kept: str, why: str) -> None:
         file = self.directory / name
