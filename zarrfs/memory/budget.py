@@ -89,9 +89,6 @@ class MemoryBudget:
 
     def try_reserve(self, size: int, wait: float = 0.0) -> bool:
         """Reserve ``size`` bytes if they are free now or become free within ``wait`` seconds."""
-        if not wait:
-            with self._lock:
-                return self._take(size)
         return self.attempt(lambda: self._take(size), wait)
 
     def attempt(self, take: Callable[[], bool], wait: float = 0.0) -> bool:

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from zarrfs.array.array import Array
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject, Merge, Replaced, Stored
 from zarrfs.array.making.array_documents import StoredEncoding
 from zarrfs.cache.read.cached_array import CachedArray
@@ -83,17 +82,13 @@ class Flusher(Changes):
         self._gathering = gathering
         self._processes = processes
         self._states: dict[Index, str] = {}
-        array = self.array
+        self.array = array = cached.array
         self._encoding = StoredEncoding(array)
         self._room = write_back.room_for_parts
-        layout = self.array.layout
+        layout = array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
         self._most = write_back.batch_size(self._chunk_cost)
         self.due = DueObjects(write_back, self._most, self._flush_due)
-
-    @property
-    def array(self) -> Array:
-        return self._cached.array
 
     @property
     def dirty_bytes(self) -> int:
