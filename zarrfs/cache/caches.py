@@ -75,16 +75,6 @@ class Shares(NamedTuple):
     storing: int
     chunks: int
 
-    @classmethod
-    def of(cls, memory: int, *, writable: bool, workers: int) -> Shares:
-        """``workers`` : bytes that worker processes take."""
-        nodes = nodes_share(memory)
-        indexes = memory // 8 - nodes
-        changes = memory * 5 // 16 if writable else 0
-        storing = memory // 8 if writable else 0
-        chunks = memory - nodes - indexes - changes - storing - workers
-        return cls(nodes, indexes, changes, storing, chunks)
-
 
 def nodes_share(memory: int) -> int:
     """Bytes, of ``memory``, for groups and arrays that nobody uses at the moment."""
@@ -143,7 +133,12 @@ class Caches:
 
     def _shares(self, memory: int) -> Shares:
         workers = 0 if self._workers is None else self._workers.shard_indexes
-        return Shares.of(memory, writable=self._config.writable, workers=workers)
+        nodes = nodes_share(memory)
+        indexes = memory // 8 - nodes
+        changes = memory * 5 // 16 if self._config.writable else 0
+        storing = memory // 8 if self._config.writable else 0
+        chunks = memory - nodes - indexes - changes - storing - workers
+        return Shares(nodes, indexes, changes, storing, chunks)
 
     def set_memory(self, memory: int) -> None:
         """Change how many bytes all caches together may take. Blocks.
