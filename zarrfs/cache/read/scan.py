@@ -65,10 +65,14 @@ class Scanner:
         jobs = list(block.jobs(self._array.layout, self._chunks_a_job()))
         ticket = Ticket(len(jobs) + 1, done)
         for job in jobs:
-            done = ticket.part()
-            run = partial(self._run, job, done)
-            self._cache.pool.submit(run, partial(self._failed, done), ahead=ahead)
+            self._submit(job, ticket.part(), ahead=ahead)
         ticket.finish()
+
+    def _submit(self, job: Block, done: Done, *, ahead: bool) -> None:
+        def failed(error: Exception) -> None:
+            done(ChunkError.of(self._array.path, error))
+
+        self._cache.pool.submit(lambda: done(self._read(job)), failed, ahead=ahead)
 
     def memory(self, chunks: int, at_once: int) -> int:
         """The most bytes that decoding ``at_once`` blocks of so many chunks takes beside theirs."""
@@ -86,12 +90,6 @@ class Scanner:
         total, threads = self._cache.budget.total, self._cache.pool.count
         most = min(_JOB_MEMORY, max(total // 16, total // (2 * (threads + 1))))
         return max(1, bisect_right(range(1, chunks + 1), most, key=self._memory))
-
-    def _run(self, job: Block, done: Done) -> None:
-        done(self._read(job))
-
-    def _failed(self, done: Done, failure: Exception) -> None:
-        done(ChunkError.of(self._array.path, failure))
 
     def _read(self, job: Block) -> ChunkError | None:
         """Read all chunks of a job, copying those that are cached."""
