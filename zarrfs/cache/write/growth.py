@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from zarrfs.array.making.resize import Resize, ResizeConfig
-from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.write.journal.pending import PendingGrowth
+from zarrfs.cache.write.writable_array import WritableArray
 from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.chunk_grid import Shape
@@ -37,7 +37,6 @@ class Growth(Changes):
     """Changes of the length of the first axis.
 
     cached : an array whose layout covers the longest first axis that it can ever have.
-    flush : stores all changes of elements.
     rows : the current length. It grows on the event loop, and shrinks while there are no writers.
     stored : the length in the stored metadata.
 
@@ -47,13 +46,11 @@ class Growth(Changes):
     def __init__(
         self,
         write_back: WriteBack,
-        cached: CachedArray,
-        flush: Callable[[], None],
+        cached: WritableArray,
         config: ResizeConfig,
     ) -> None:
         self._write_back = write_back
         self._cached = cached
-        self._flush = flush
         self._config = config
         self.stored = self.rows
         # Up to here, other writers have left nothing in the store.
@@ -92,8 +89,8 @@ class Growth(Changes):
         Raises ZarrfsError.
         """
         # After this, any objects beyond the end come from other writers.
-        self._flush()
-        self.store()
+        self._cached.flush()
+        self.flush()
         with self._lock:
             room = self._worth_clearing(rows)
             self._resize(room).make_room()
@@ -109,8 +106,8 @@ class Growth(Changes):
 
     def shrink(self, rows: int) -> None:
         """Shrink to ``rows`` rows while no writer is active. On ZarrfsError nothing is lost."""
-        self._flush()
-        self.store()
+        self._cached.flush()
+        self.flush()
         with self._lock:
             done = self._resize(rows).run()
             self.set_rows(rows)
@@ -122,7 +119,7 @@ class Growth(Changes):
             for problem in done.problems:
                 self._write_back.failed(self._name, problem)
 
-    def store(self) -> None:
+    def flush(self) -> None:
         """Store the number of rows in the metadata. Raises ZarrfsError."""
         with self._lock:
             rows = self.rows
@@ -154,9 +151,6 @@ class Growth(Changes):
             self._since = time.monotonic()
             self._write_back.submit(self._store_quietly, ahead=True)
 
-    def flush(self) -> None:
-        self.store()
-
     def pending(self) -> Iterator[PendingGrowth]:
         if self.rows != self.stored:
             path = self._cached.array.path
@@ -164,7 +158,7 @@ class Growth(Changes):
 
     def _store_quietly(self) -> None:
         try:
-            self.store()
+            self.flush()
         except ZarrfsError as error:
             self._write_back.failed(self._name, error)
 

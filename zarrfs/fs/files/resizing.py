@@ -145,7 +145,7 @@ class Resizing:
     def flush(self, array: FlatArray) -> Callable[[], None]:
         """A function that stores all changes of elements and of the shape. Blocks."""
         assert array.writable is not None
-        flush, store = array.writable.flush, _rows(array).growth.store
+        flush, store = array.writable.flush, _rows(array).growth.flush
 
         def both() -> None:
             flush()

@@ -157,7 +157,7 @@ class NodeOpener:
         if rows and isinstance(source, WritableArray) and self._caches.write_back is not None:
             largest = self._caches.largest_load
             clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
-            growth = Growth(self._caches.write_back, source, source.flush, clearing)
+            growth = Growth(self._caches.write_back, source, clearing)
         facts_around = self._around(node.path, metadata)
         views = ArrayViews(
             self._config.views, flat, facts_around, region, stem=stem, grows=growth is not None
