@@ -116,7 +116,8 @@ class PartReads:
         if chosen:
             part = ticket.part()
             work = partial(self._work, wanted._replace(spans=chosen, done=part))
-            self._cache.pool.submit(work, partial(self._failed, part))
+            path = self._array.path
+            self._cache.pool.submit(work, lambda error: part(ChunkError.of(path, error)))
         else:
             ticket.finish()
         self._loads.request(rest, deliver, ticket.part(), keep=keep, ahead=False)
@@ -163,9 +164,6 @@ class PartReads:
             if read is None:
                 left.append(index)
         self._loads.request(left, wanted.deliver, wanted.done, keep=wanted.keep, ahead=False)
-
-    def _failed(self, done: Done, error: Exception) -> None:
-        done(ChunkError.of(self._array.path, error))
 
     def _read(self, index: Index, span: Span) -> PartRead | None:
         """A part of a chunk; None if that has to be read as a whole."""

@@ -7,7 +7,9 @@ import logging
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +21,6 @@ from zarrfs.store.base import (
     ObjectInfo,
     Store,
 )
-from zarrfs.store.object_locks import OrphanedWrites
 from zarrfs.store.workers import NoProgress, TooManyAbandoned, Workers, WorkersClosed
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
@@ -261,6 +262,51 @@ class Retrier:
         """Fail all calls that wait for their next attempt. Idempotent."""
         self._closing.set()
         self._workers.close()
+
+
+class OrphanedWrites:
+    """Attempts that outlived their operation. No other write of their object begins.
+
+    An attempt that made no progress is abandoned. It may still arrive after the next write, and
+    would undo that.
+
+    Shared state, under ``_lock``: ``_orphans`` counts them by key.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._orphans = Counter[str]()
+
+    @contextmanager
+    def operation(self, key: str, write: Callable[[], _T]) -> Iterator[Callable[[], _T]]:
+        """Return ``write`` in a form to be called once for each attempt of one operation.
+
+        Attempts of one operation may overlap, because they write the same bytes. Each one
+        raises `StoreUnavailable` while an orphan of an earlier operation is in flight.
+        """
+        running, ended = 0, False
+
+        def attempt() -> _T:
+            nonlocal running
+            with self._lock:
+                if self._orphans[key]:
+                    raise StoreUnavailable(key, "an earlier write of it is still under way")
+                running += 1
+            try:
+                return write()
+            finally:
+                with self._lock:
+                    running -= 1
+                    if ended:
+                        self._orphans -= Counter((key,))
+
+        try:
+            yield attempt
+        finally:
+            with self._lock:
+                ended = True
+                if running:
+                    self._orphans[key] += running
 
 
 class RetryStore(StoreWrapper):
