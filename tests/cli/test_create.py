@@ -355,6 +355,8 @@ def test_what_is_compressed(tmp_path):
         ("a.npy", b"\x93NUMPY\x01\x00\x08\x00__import", "NPY header"),
         ("a.npy", b"\x93NUMPY\x01\x00\x1b\x00{'descr': '<f4', 'shape': (", "NPY header"),
         ("a.nrrd", b"NRRD0004\ntype: block\ndimension: 1\nsizes: 3\n\n", "type 'block'"),
+        ("a.nrrd", b"NRRD0004\ntype: char\ndimension: 1\nsizes: 3\n\n", "type 'char'"),
+        ("a.nrrd", b"NRRD0004\ntype: signed double\ndimension: 1\nsizes: 3\n\n", "type 'signed"),
         ("a.nrrd", b"NRRD0004\ntype: float\ndimension: 2\nsizes: 3\n\n", "1 sizes for dimension"),
         ("a.nrrd", b"NRRD0004\ntype: float\ndimension: 1\nsizes: -3\n\n", "sizes is '-3'"),
         ("a.mhd", b"NDims = 3\nDimSize = 4 3 2\n", "no ElementDataFile"),

@@ -110,13 +110,21 @@ def read_npy(path: str) -> Header:
 NRRD = b"NRRD"
 
 _NRRD_TYPES = {"float": "float32", "double": "float64"} | {
-    sign + name: f"{sign}int{bits}"
-    for bits, plain in ((8, "char"), (16, "short"), (32, "int"), (64, "longlong"))
-    for name in (plain, f"int{bits}")
-    for sign in ("", "u")
+    name: f"{sign}int{bits}"
+    for bits, short, words in (
+        (8, "char", ("char",)),
+        (16, "short", ("short", "short int")),
+        (32, "int", ("int",)),
+        (64, "longlong", ("long long", "long long int")),
+    )
+    for sign, before in (("", ""), ("", "signed "), ("u", "unsigned "))
+    for name in (
+        *(f"{sign}int{bits}", f"{sign}int{bits}_t", sign + short),
+        *(before + word for word in words),
+    )
 }
-# As in "unsigned short int" and "int16_t".
-_NRRD_WORDS = {"^signed ": "", "^unsigned ": "u", "long long": "longlong", "( int|_t)$": ""}
+# Whether it has a sign depends on the machine that wrote it, so NRRD does not allow it.
+del _NRRD_TYPES["char"]
 
 
 def read_nrrd(path: str) -> Header:
@@ -126,10 +134,7 @@ def read_nrrd(path: str) -> Header:
     sizes = integers("sizes", header.get("sizes", ""))
     if integers("dimension", header.get("dimension", "")) != (len(sizes),):
         raise HeaderError(f"there are {len(sizes)} sizes for dimension {header['dimension']!r}")
-    name = " ".join(header.get("type", "").lower().split())
-    for words, plain in _NRRD_WORDS.items():
-        name = re.sub(words, plain, name)
-    return Header(sizes[::-1], data_type("type", name, _NRRD_TYPES))
+    return Header(sizes[::-1], data_type("type", header.get("type", ""), _NRRD_TYPES))
 
 
 _META_TYPES = {
