@@ -175,6 +175,15 @@ class TestRefusals:
         ({"codecs": [{"name": "transpose", "configuration": {"order": [0]}}, "bytes"]}, "order"),
         ({"zarr_format": 4}, "zarr_format"),
         ({"node_type": "tree"}, "node_type"),
+        ({"codecs": [{"name": "bytes", "configuration": {"endian": "big", "swapped": None}}]},
+         "swapped"),
+        ({"codecs": ["bytes", {"name": "zstd", "configuration": {"dictionary": None}}]},
+         "dictionary"),
+        ({"shape": [0, 2],
+          "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [False, 2]}}},
+         "chunk"),
+        ({"data_type": "string", "codecs": ["vlen-utf8"], "fill_value": 6}, "fill_value"),
+        ({"data_type": "string", "codecs": ["vlen-utf8"], "fill_value": 0}, "fill_value"),
     ])  # fmt: skip
     def test_malformed(self, parse, members, says):
         with pytest.raises(MetadataError, match=says):

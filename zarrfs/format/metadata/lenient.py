@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from zarrfs.format.metadata.pipelines import ALLOWED
+
 _ONE_BYTE_TYPES = ("bool", "int8", "uint8")
 _KINDS = {
     "b": re.compile("bool"),
@@ -32,7 +34,10 @@ _UNUSED_BY_READERS: Mapping[str, Mapping[str, Any]] = {
     "zstd": {"level": 3},
     "blosc": _BLOSC,
 }
-_NULL_IS_MISSING = ("bytes", "gzip", "zstd", "blosc", "sharding_indexed")
+_NULL_IS_MISSING = {
+    name: {*members, "codecs", "index_codecs"} if name == "sharding_indexed" else {*members}
+    for name, members in ALLOWED.items()
+}
 
 
 def corrected(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,7 +102,10 @@ def _without_empty_chunks(grid: Any, shape: Any) -> Any:
     match grid, shape:
         case {"name": "regular", "configuration": {"chunk_shape": [*lengths]}}, [*extents]:
             pairs = zip(lengths, extents, strict=False)
-            fixed = [1 if length == extent == 0 else length for length, extent in pairs]
+            fixed = [
+                1 if length == extent == 0 and type(length) is int else length
+                for length, extent in pairs
+            ]
             fixed += lengths[len(fixed) :]
             return {**grid, "configuration": {**grid["configuration"], "chunk_shape": fixed}}
     return grid
@@ -135,8 +143,12 @@ def _codecs(codecs: list[Any], data_type: Any, rank: int) -> list[Any]:
 
 
 def _configuration(name: str, given: dict[str, Any], data_type: Any, rank: int) -> dict[str, Any]:
-    keeps_null = name not in _NULL_IS_MISSING
-    fixed = {member: value for member, value in given.items() if keeps_null or value is not None}
+    optional = _NULL_IS_MISSING.get(name, ())
+    fixed = {
+        member: value
+        for member, value in given.items()
+        if value is not None or member not in optional
+    }
     if fixed.get("id") in (name, name.removeprefix("numcodecs.")):
         del fixed["id"]  # v2's name of the codec, which repeats its name
     for member, default in _UNUSED_BY_READERS.get(name, {}).items():

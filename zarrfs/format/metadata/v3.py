@@ -180,6 +180,8 @@ def _names(value: Any, rank: int) -> tuple[str | None, ...]:
 
 
 def _fill_bytes(value: Any, data_type: DataType, pipeline: CodecPipeline) -> bytes:
+    if data_type.name == "string" and not isinstance(value, str):
+        raise ValueError("expected a string")  # only version 2 has numbers in place of text
     fill = data_type.fill_bytes(value)
     # Base64 of a whole record has the byte order of the stored elements.
     if isinstance(value, str) and data_type.name in ("struct", "structured"):
