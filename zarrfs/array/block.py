@@ -170,15 +170,8 @@ class Block:
 
     def moved(self, target: Chunk) -> Block:
         """The same chunks with other memory: ``target`` in place of `part`."""
-        runs = tuple(
-            [
-                run._replace(target=slice(run.target.start - first, run.target.stop - first))
-                for run in along
-            ]
-            for along in self.runs
-            for first in (along[0].target.start,)
-        )
-        return replace(self, runs=runs, target=target)
+        runs = [expanded(ranges(along, along[0].target.start)) for along in self.runs]
+        return replace(self, runs=tuple(runs), target=target)
 
     def jobs(self, layout: ChunkLayout | None, most: int) -> Iterator[Block]:
         """Blocks of at most ``most`` chunks, as contiguous in the target as possible.
@@ -270,30 +263,25 @@ def _shares(items: Sequence[_Item], count: int) -> Iterator[Sequence[_Item]]:
         yield items[start : start + step]
 
 
-def _alike(runs: Sequence[Run]) -> Iterator[list[Run]]:
-    """Groups of runs with the same wanted part and adjacent places."""
-    strip: list[Run] = []
-    for run in runs:
-        before = strip[-1] if strip else run
-        beside = run.chunk == before.chunk + 1 and run.target.start == before.target.stop
-        if strip and (run.source != before.source or not beside):
-            yield strip
-            strip = []
-        strip.append(run)
-    if strip:
-        yield strip
-
-
 def ranges(runs: Sequence[Run], origin: int = 0) -> tuple[RunRange, ...]:
     """Runs along one axis in compact form, with places that count from ``origin``.
 
     See `expanded`.
     """
     found = []
-    for strip in _alike(runs):
-        (chunk, source, target) = strip[0]
+    first = 0
+    for count, run in enumerate(runs, 1):
+        after = runs[count] if count < len(runs) else None
+        if (
+            after is not None
+            and after.source == run.source
+            and (after.chunk, after.target.start) == (run.chunk + 1, run.target.stop)
+        ):
+            continue
+        chunk, source, target = runs[first]
         ends = (source.start, source.stop), (target.start - origin, target.stop - origin)
-        found.append(RunRange(chunk, *ends, len(strip)))
+        found.append(RunRange(chunk, *ends, count - first))
+        first = count
     return tuple(found)
 
 
