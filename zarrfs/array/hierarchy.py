@@ -182,7 +182,9 @@ class Hierarchy:
                 continue
             node = self._charged(node)
             self._note(node, reader)
-            if self._use == "only" and _lacks_consolidated(node):
+            metadata = node.metadata
+            lacks = isinstance(metadata, GroupMetadata) and metadata.children is None
+            if self._use == "only" and lacks:
                 return node._replace(metadata=None, problem=_NOT_CONSOLIDATED)
             return node
         return self._bare_directory(path)
@@ -312,10 +314,6 @@ class Hierarchy:
             if (found := self._consolidated.get(path)) is not None:
                 return found
         return None
-
-
-def _lacks_consolidated(node: Node) -> bool:
-    return isinstance(node.metadata, GroupMetadata) and node.metadata.children is None
 
 
 def _consolidated_node(above: _Consolidated, path: str) -> Node | None:

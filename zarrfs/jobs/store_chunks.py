@@ -109,7 +109,8 @@ class StoreChunks:
             stored: NewObject(dict(zip(indices, islice(chunks, len(indices)), strict=True)), state)
             for stored, indices, state in wanted
         }
-        return cls(worker.writer(name, store_fill=store_fill), objects)
+        writer = ChunkWriter(worker.array(name), store_fill=store_fill, largest_whole=0)
+        return cls(writer, objects)
 
     def answer(self, result: Results) -> Any:
         """For each object, the new state of its object or None, and the error or None."""

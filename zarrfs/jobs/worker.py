@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.array import Array, ArrayName
-from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache
 from zarrfs.errors import FormatError, NodeNotFound, ZarrfsError
@@ -113,9 +112,6 @@ class Worker:
         # To map its pages into this process at once costs less than one by one.
         self._memory.populate(memory)
         return memory
-
-    def writer(self, name: ArrayName, *, store_fill: bool) -> ChunkWriter:
-        return ChunkWriter(self.array(name), store_fill=store_fill, largest_whole=0)
 
     def array(self, name: ArrayName) -> Array:
         """The array of that name. Raises ZarrfsError if its metadata have changed."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from zarrfs.array.shards.parts import ObjectChanged
+from zarrfs.array.shards.parts import ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_writer import Piece, Stretch
 from zarrfs.errors import DecodeError, StoreConflict, StoreError
 from zarrfs.store.base import Data
@@ -86,7 +86,7 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     for piece in pieces:
         more = piece.length if isinstance(piece, Stretch) else 0
         full = size + more > LARGEST_STRETCH or len(group) == _MOST_STRETCHES
-        if group and (full or not _share_request(group[-1], piece)):
+        if group and (full or _source(group[-1]) is not _source(piece)):
             yield group
             group, size = [], 0
         group.append(piece)
@@ -95,7 +95,5 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def _share_request(one: Piece, other: Piece) -> bool:
-    if not isinstance(one, Stretch) or not isinstance(other, Stretch):
-        return not isinstance(one, Stretch) and not isinstance(other, Stretch)
-    return one.part is other.part
+def _source(piece: Piece) -> StoredPart | None:
+    return piece.part if isinstance(piece, Stretch) else None
