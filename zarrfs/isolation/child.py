@@ -7,10 +7,17 @@ import resource
 import sys
 from importlib import import_module
 from pathlib import Path
+from struct import Struct
 from typing import BinaryIO
 
 from zarrfs.errors import reason_of
-from zarrfs.isolation.messages import REPLY, REQUEST
+
+REQUEST = Struct("<IQQQ?")
+"""Bytes of the parameters (JSON) and of the data, which follow; of memory; of the result, and
+whether the result must have exactly so many bytes, or at most."""
+
+REPLY = Struct("<BQ")
+"""Whether the request failed, and the bytes of the result or of the reason, which follow."""
 
 
 def main() -> None:

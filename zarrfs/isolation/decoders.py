@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from zarrfs.errors import DecodeError
+from zarrfs.isolation.child import REPLY, REQUEST
 from zarrfs.isolation.interpreter import command
-from zarrfs.isolation.messages import REPLY, REQUEST
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
