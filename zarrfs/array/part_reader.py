@@ -13,17 +13,7 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.chunk_parts import ChunkParts
 from zarrfs.format.codec import Buffer
 from zarrfs.store.base import ByteRange, Generation, Store
-
-
-class Span(NamedTuple):
-    """Bytes of a decoded chunk in C order, of which there are some; ``stop`` is exclusive."""
-
-    start: int
-    stop: int
-
-    @property
-    def length(self) -> int:
-        return self.stop - self.start
+from zarrfs.store.ranges import Span
 
 
 class PartRead(NamedTuple):
@@ -72,6 +62,7 @@ class PartReader:
     def read(self, index: Index, span: Span, most: int) -> PartRead | None:
         """Read a part of a chunk. Blocks.
 
+        span : some bytes of the decoded chunk in C order.
         most : bytes that may be decoded for it.
 
         None if the chunk has to be read as a whole, which tells why: it may be missing or damaged,

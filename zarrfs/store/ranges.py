@@ -11,10 +11,14 @@ from zarrfs.store.base import ByteRange
 
 
 class Span(NamedTuple):
-    """Bytes ``start <= i < stop`` of an object."""
+    """Bytes ``start <= i < stop`` of an object, or of a decoded chunk."""
 
     start: int
     stop: int
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
 
 
 def resolve(wanted: ByteRange, size: int) -> Span:

@@ -97,7 +97,7 @@ class Leftovers:
         near = merge(spans, max_gap=_GAP, max_length=_LONGEST)
         promised = 0
         if len(near) > 1:
-            wanted = sum(stop - start for start, stop in near)
+            wanted = sum(span.length for span in near)
             covered = near[-1].stop - near[0].start
             with self._lock:
                 if size is not None and name not in self._objects and size <= self._free():

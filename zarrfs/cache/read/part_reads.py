@@ -24,13 +24,14 @@ from threading import Lock
 from typing import NamedTuple
 
 from zarrfs.array.array import Array
-from zarrfs.array.part_reader import PartRead, PartReader, Span
+from zarrfs.array.part_reader import PartRead, PartReader
 from zarrfs.cache.read.array_chunks import Freshness
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Done, Keep, Ticket
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
+from zarrfs.store.ranges import Span
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zarrfs.array.part_reader import Span
 from zarrfs.cache.read.chunk_loads import Delivery
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.copying import in_sequence
+from zarrfs.store.ranges import Span
 from zarrfs.views.elements.window import ChunkRow, Window
 from zarrfs.views.view import Answer, Data
 
