@@ -194,8 +194,11 @@ class Array:
             for index, key, blob in zip(members, keys, self._fetch(keys, most), strict=True):
                 if isinstance(blob, Blob):
                     yield StoredChunk(index, key, blob.data, blob.info.generation)
+                elif blob is None:
+                    yield self._missing(key, index, None)
                 else:
-                    yield self._not_had(key, index, blob)
+                    remedy = self._remedy(index) if isinstance(blob, StoreTooLarge) else ""
+                    yield ChunkResult(index, None, ChunkError(key, blob.reason + remedy), None)
 
     def _fetch(self, keys: Sequence[str], limit: int) -> Iterator[Blob | StoreError | None]:
         """As `Store.get_many`; an exception that no store should raise affects one object only."""
@@ -252,15 +255,6 @@ class Array:
             spec = self.layout.spec(shape)
             last = self._last_fill = np.broadcast_to(spec.data_type.element(spec.fill), shape)
         return last
-
-    def _not_had(self, key: str, index: Index, failure: StoreError | None) -> ChunkResult:
-        """The result for a chunk that is not stored, or cannot be read."""
-        if failure is None:
-            return self._missing(key, index, None)
-        reason = failure.reason
-        if isinstance(failure, StoreTooLarge):
-            reason += self._remedy(index)
-        return ChunkResult(index, None, ChunkError(key, reason), None)
 
     def _remedy(self, index: Index) -> str:
         """The end of the reason why a chunk is too long; empty if no budget would help."""

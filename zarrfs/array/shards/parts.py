@@ -22,6 +22,8 @@ from zarrfs.store.write_parts import CopiesRanges, write_parts
 
 # Bytes between two parts that cost less to read along than a second request.
 _GAP = 4096
+# Objects of one array whose states are known.
+_MOST_KNOWN = 1 << 16
 
 
 class ObjectChanged(Exception):
@@ -290,13 +292,12 @@ class PartCache:
 
 
 class KnownObjects:
-    """The states in which objects were last seen; forgets the oldest beyond ``capacity``.
+    """The states in which objects were last seen; forgets the oldest of too many.
 
     forgotten : how often a caller had anything forgotten.
     """
 
-    def __init__(self, capacity: int = 1 << 16) -> None:
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._infos: OrderedDict[str, ObjectInfo] = OrderedDict()
         self._lock = Lock()
         self.forgotten = 0
@@ -313,7 +314,7 @@ class KnownObjects:
             if forgotten != self.forgotten:
                 return
             self._infos[key] = info
-            if len(self._infos) > self._capacity:
+            if len(self._infos) > _MOST_KNOWN:
                 self._infos.popitem(last=False)
 
     def forget(self, key: str) -> None:
