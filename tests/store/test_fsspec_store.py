@@ -401,7 +401,7 @@ class OneAtATime:
 
 def test_file_systems_that_know_no_threads_are_asked_by_one_at_a_time():
     filesystem = OneAtATime()
-    reader = PlainReader(filesystem, RequestConfig(), str)
+    reader = PlainReader(filesystem, RequestConfig())
 
     def ask(_: int) -> bool:
         whole = reader.get("x", 10).data == b"data"

@@ -157,7 +157,7 @@ def missing(monkeypatch):
 
 
 def located(options: dict[str, object]):
-    return locate("s3://bucket/a", options, RequestConfig(), str)
+    return locate("s3://bucket/a", options, RequestConfig())
 
 
 @pytest.mark.parametrize("private", [foreign.S3FS_CALL, foreign.S3FS_ARGUMENTS])
@@ -179,7 +179,7 @@ def test_without_it_ranges_are_fetched_one_after_the_other(missing, tmp_path):
         async_impl = True
 
     (tmp_path / "x").write_bytes(bytes(range(100)))
-    reader = PlainReader(Asynchronous(skip_instance_cache=True), RequestConfig(), str)
+    reader = PlainReader(Asynchronous(skip_instance_cache=True), RequestConfig())
     missing(foreign.FSSPEC_CAT_FILE)
     ranges = [ByteRange(10, 5), ByteRange(90, 5)]
     info = reader.info(str(tmp_path / "x"))

@@ -76,12 +76,12 @@ class FsspecStore(Store):
         requests: RequestConfig = _DEFAULT,
     ) -> None:
         self._url = shown_url(url)
-        self._config = requests
-        self._redact = Redactor(without_public(storage_options), url)
+        redact = Redactor(without_public(storage_options), url)
+        self._config = requests._replace(redact=redact)
         self._option_names = option_names(storage_options)
         self._closed = False
         try:
-            location = locate(url, storage_options, requests, self._redact)
+            location = locate(url, storage_options, self._config)
         except ZarrfsError:
             raise
         except ObjectChanged:
@@ -89,7 +89,7 @@ class FsspecStore(Store):
         except Exception as error:  # noqa: BLE001 - the packages below raise any exception
             if (name := unknown_option(error, self._option_names)) is not None:
                 raise StoreError(self._url, f"unknown storage option {name!r}") from None
-            found = converted(self._url, self._url, error, redact=self._redact)
+            found = converted(self._url, self._url, error, redact=redact)
             raise found or NodeNotFound(f"{self._url}: no such file") from None
         if location.url is not None:
             self._url = location.url
@@ -241,7 +241,7 @@ class FsspecStore(Store):
             key,
             path,
             error,
-            redact=self._redact,
+            redact=self._config.redact,
             forbidden_is_missing=self._config.forbidden_is_missing and not writes,
         )
 

@@ -10,7 +10,7 @@ import base64
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import partial
@@ -79,10 +79,7 @@ class PlainReader:
     and do not document threads. So the reader sends them one request at a time.
     """
 
-    def __init__(
-        self, filesystem: Any, config: RequestConfig, redact: Callable[[str], str]
-    ) -> None:
-        self._redact = redact
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
         self._filesystem = filesystem
         self._config = config
         kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
@@ -172,7 +169,7 @@ class PlainReader:
                     data = filesystem.cat_file(path, **span)
             return data
 
-        return SideBySide(self._crew, [path] * len(spans), fetch, self._redact).all()
+        return SideBySide(self._crew, [path] * len(spans), fetch, self._config.redact).all()
 
     def _describe(self, path: str) -> tuple[ObjectInfo, bool]:
         """The description of the object, and whether its size is known."""

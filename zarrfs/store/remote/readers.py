@@ -64,80 +64,69 @@ class Location:
     immutable: bool = False
 
 
-def locate(
-    url: str,
-    options: Mapping[str, object],
-    config: RequestConfig,
-    redact: Callable[[str], str],
-) -> Location:
+def locate(url: str, options: Mapping[str, object], config: RequestConfig) -> Location:
     """Open the place that ``url`` names.
 
     Raises as `open_filesystem`, `ArchiveReader` and `find_snapshot` do.
     """
     if (link := link_of(url)) is not None:
-        return _snapshot(link, options, config, redact)
+        return _snapshot(link, options, config)
     if kind_of(url) is None:
         if url.startswith(_HTTP) and "::" not in url:
             options = {**options, "asynchronous": True}
-        filesystem, root = open_filesystem(url, options, redact)
+        filesystem, root = open_filesystem(url, options, config.redact)
         if isinstance(filesystem, AbstractArchiveFileSystem):
             check_no_archive("libarchive", shown_url(url))
-        return _direct(filesystem, root, config, redact)
+        return _direct(filesystem, root, config)
     root = path_inside(url)
     if (inner := inner_link(url, options)) is None:
         # The options name the container, so zarrfs cannot detect when it changes.
-        members = open_members(url, options, redact, None)
-        return Location(PlainReader(members, config, redact), _ARCHIVE, root, join_path)
-    container = locate(*inner, config, redact)
+        members = open_members(url, options, config.redact, None)
+        return Location(PlainReader(members, config), _ARCHIVE, root, join_path)
+    container = locate(*inner, config)
     ranged = container.reader
     place = (ranged, container.root) if isinstance(ranged, RangedReader) else None
-    open_archive = partial(open_members, url, options, redact, place)
+    open_archive = partial(open_members, url, options, config.redact, place)
 
     def describe() -> ObjectInfo:
         return container.reader.info(container.root)
 
     describe()  # raises if there is no archive; a later failure means that it was deleted
-    return Location(
-        ArchiveReader(open_archive, describe, config, redact), _ARCHIVE, root, join_path
-    )
+    return Location(ArchiveReader(open_archive, describe, config), _ARCHIVE, root, join_path)
 
 
-def _snapshot(
-    link: Link, options: Mapping[str, object], config: RequestConfig, redact: Callable[[str], str]
-) -> Location:
+def _snapshot(link: Link, options: Mapping[str, object], config: RequestConfig) -> Location:
     from zarrfs.store.remote.icechunk.repository import find_snapshot  # noqa: PLC0415 - seldom used
     from zarrfs.store.remote.icechunk.service import SnapshotService  # noqa: PLC0415
 
-    found = find_snapshot(link, options, config, redact)
-    reader = RangedReader(SnapshotService(found, config), config._replace(immutable=True), redact)
+    found = find_snapshot(link, options, config)
+    reader = RangedReader(SnapshotService(found, config), config._replace(immutable=True))
     why = "a snapshot never changes"
     return Location(reader, why, link.path, join_path, url=found.link.shown, immutable=True)
 
 
-def _direct(
-    filesystem: Any, root: str, config: RequestConfig, redact: Callable[[str], str]
-) -> Location:
+def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
     # By name, because the packages of these classes may not be installed.
     kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
     if kind == "fsspec.implementations.http.HTTPFileSystem":
-        http = RangedReader(HttpService(filesystem, config), config, redact)
+        http = RangedReader(HttpService(filesystem, config), config)
         return Location(http, "plain HTTP has no way to write", root, object_url)
     if kind == _S3 and not filesystem.version_aware and S3FS_CALL.there and S3FS_ARGUMENTS.there:
         service = S3Service(filesystem, config)
-        s3_writer = S3Writer(service, root, config, redact)
-        return Location(RangedReader(service, config, redact), s3_writer, root, join_path)
+        s3_writer = S3Writer(service, root, config)
+        return Location(RangedReader(service, config), s3_writer, root, join_path)
     reach = _CLOUDS.get(kind)
     bucket = None if reach is None else reach(filesystem, root.partition("/")[0])
     if bucket is not None:
         cloud = CloudService(bucket, filesystem.loop, config)
         cloud_writer = CloudWriter(bucket, cloud, config)
-        return Location(RangedReader(cloud, config, redact), cloud_writer, root, join_path)
+        return Location(RangedReader(cloud, config), cloud_writer, root, join_path)
     if kind == _REFERENCES:
         from zarrfs.store.remote.references.reader import ReferenceReader  # noqa: PLC0415
 
         why = "references are made of parts of other objects"
-        return Location(ReferenceReader(filesystem, config, redact), why, root, join_path)
-    reader = PlainReader(filesystem, config, redact)
+        return Location(ReferenceReader(filesystem, config), why, root, join_path)
+    reader = PlainReader(filesystem, config)
     if kind in _REPLACE_AT_ONCE:
         return Location(reader, PlainWriter(filesystem, reader), root, join_path)
     return Location(reader, _why_not(kind), root, join_path)

@@ -6,10 +6,11 @@ Readers and writers know paths of their service, not keys. They pass on foreign 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo
+from zarrfs.store.redact import Redactor
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -34,6 +35,7 @@ class RequestConfig(NamedTuple):
     forbidden_is_missing : whether to read "forbidden" as "missing". S3 answers so for a missing
         key if the user may not list the bucket. Default False, because the chunks of an array
         that the user may not read would otherwise read as fill values.
+    redact : removes secrets from texts; a store sets it to what knows its own secrets.
     """
 
     immutable: bool = False
@@ -44,6 +46,7 @@ class RequestConfig(NamedTuple):
     timeout_s: float = 20.0
     slowest: float = 1.0 * _KIB
     forbidden_is_missing: bool = False
+    redact: Callable[[str], str] = Redactor({})
 
     def state(self, info: ObjectInfo) -> ObjectInfo:
         """``info`` with the same state in each reply, if objects never change.

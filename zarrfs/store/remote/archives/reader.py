@@ -42,9 +42,7 @@ class ArchiveReader:
         open_archive: Callable[[], Any],
         container: Callable[[], ObjectInfo],
         config: RequestConfig,
-        redact: Callable[[str], str],
     ) -> None:
-        self._redact = redact
         self._open_archive = open_archive
         self._container = container
         # A member cannot change unless the container changes.
@@ -104,7 +102,7 @@ class ArchiveReader:
             with suppress(FileNotFoundError):
                 filesystem.info("")
             if self._describe_container().generation == before.generation:
-                reader = PlainReader(filesystem, self._member_config, self._redact)
+                reader = PlainReader(filesystem, self._member_config)
                 return _Opened(reader, before)
         raise ObjectChanged
 

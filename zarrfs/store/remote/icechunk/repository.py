@@ -50,12 +50,7 @@ class Snapshot(NamedTuple):
     metadata: MetadataFiles
 
 
-def find_snapshot(
-    link: Link,
-    options: Mapping[str, object],
-    requests: RequestConfig,
-    redact: Callable[[str], str],
-) -> Snapshot:
+def find_snapshot(link: Link, options: Mapping[str, object], requests: RequestConfig) -> Snapshot:
     """The snapshot that ``link`` names now.
 
     Raises `UsageError` if the package is missing or an option is unknown, `NodeNotFound` if there
@@ -67,7 +62,7 @@ def find_snapshot(
         raise UsageError(f"{link.shown}: needs a package, {to_install('icechunk')}") from None
     # It would write its log to the terminal, or into the log of the mount.
     icechunk.set_logs_filter("off")
-    storage, reader, root = _storage(icechunk, link, options, requests, redact)
+    storage, reader, root = _storage(icechunk, link, options, requests)
     # zarrfs decides what is retried, has the cache of chunks, and checks manifests first.
     preload = icechunk.ManifestPreloadConfig(
         max_total_refs=0, preload_if=icechunk.ManifestPreloadCondition.false()
@@ -163,11 +158,7 @@ def _what_there_is(repository: icechunk.Repository, version: Version) -> str:
 
 
 def _storage(
-    icechunk: Any,
-    link: Link,
-    options: Mapping[str, object],
-    requests: RequestConfig,
-    redact: Callable[[str], str],
+    icechunk: Any, link: Link, options: Mapping[str, object], requests: RequestConfig
 ) -> tuple[Any, Reader, str]:
     """The storage of a repository, and without ``icechunk`` a reader and the path of its root."""
     if (path := link.local_path) is not None:
@@ -176,18 +167,18 @@ def _storage(
         # icechunk would make a missing directory.
         if not os.path.isdir(path):
             raise NodeNotFound(f"{link.shown}: there is no directory {path}")
-        files = PlainReader(LocalFileSystem(), requests, redact)
+        files = PlainReader(LocalFileSystem(), requests)
         return icechunk.local_filesystem_storage(path), files, path
     protocol, _, _ = link.repository.partition("://")
     if protocol not in ("s3", "s3a"):
         raise UsageError(f"{link.shown}: Icechunk repositories are read from directories and s3://")
     own = options.get(protocol)
     filesystem, root = open_filesystem(
-        link.repository, own if isinstance(own, Mapping) else options, redact
+        link.repository, own if isinstance(own, Mapping) else options, requests.redact
     )
     # icechunk retries for minutes, and its messages do not say what is wrong. The first name is
     # enough to know that the bucket can be read.
-    reader = RangedReader(S3Service(filesystem, requests), requests, redact)
+    reader = RangedReader(S3Service(filesystem, requests), requests)
     if next(reader.list_dir(root), None) is None:
         raise NodeNotFound(f"{link.shown}: {_NOTHING}")
     bucket, _, prefix = root.partition("/")

@@ -73,17 +73,11 @@ class Service(Protocol):
 
 
 class RangedReader:
-    """A `Reader` on top of a `Service`.
+    """A `Reader` on top of a `Service`."""
 
-    redact : removes secrets from texts.
-    """
-
-    def __init__(
-        self, service: Service, config: RequestConfig, redact: Callable[[str], str]
-    ) -> None:
+    def __init__(self, service: Service, config: RequestConfig) -> None:
         self._service = service
         self._config = config
-        self._redact = redact
         # Until a service has honoured a range, the first request of an operation is sent alone:
         # several whole objects at once could fill the memory.
         self._honours_ranges = False
@@ -101,7 +95,7 @@ class RangedReader:
         def send(number: int) -> Blob:
             return self._whole(paths[number], limit)
 
-        return SideBySide(self._crew, paths, send, self._redact).in_order()
+        return SideBySide(self._crew, paths, send, self._config.redact).in_order()
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
         requests = self._requests(ranges)
@@ -187,7 +181,7 @@ class RangedReader:
         def send(number: int) -> tuple[Piece, ObjectInfo]:
             return self._fetch(path, wanted[number], cap, into)
 
-        return SideBySide(self._crew, [path] * len(wanted), send, self._redact).all()
+        return SideBySide(self._crew, [path] * len(wanted), send, self._config.redact).all()
 
     def _fetch(
         self, path: str, wanted: ByteRange, cap: int, into: Into | None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fsspec.implementations.reference import ReferenceNotReachable
@@ -29,11 +29,9 @@ _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 class ReferenceReader:
     """A `Reader` on fsspec's file system of references."""
 
-    def __init__(
-        self, filesystem: Any, config: RequestConfig, redact: Callable[[str], str]
-    ) -> None:
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
         self._filesystem = filesystem
-        self._plain = PlainReader(filesystem, config, redact)
+        self._plain = PlainReader(filesystem, config)
 
     def info(self, path: str) -> ObjectInfo:
         if (data := self._inlined(path)) is not None:

@@ -19,7 +19,7 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
@@ -56,14 +56,7 @@ class S3Writer:
     under ``_lock``, None before. ``_slow``: whether the link is slow.
     """
 
-    def __init__(
-        self,
-        service: S3Service,
-        root: str,
-        config: RequestConfig,
-        redact: Callable[[str], str],
-    ) -> None:
-        self._redact = redact
+    def __init__(self, service: S3Service, root: str, config: RequestConfig) -> None:
         self._service = service
         self._on_loop = OnLoop(lambda: service.loop, config.timeout_s)
         self._crew = Crew(config.concurrency)
@@ -176,7 +169,7 @@ class S3Writer:
             return {"PartNumber": number + 1, "ETag": reply["ETag"]}
 
         try:
-            parts = SideBySide(self._crew, [path] * len(pieces), send, self._redact).all()
+            parts = SideBySide(self._crew, [path] * len(pieces), send, self._config.redact).all()
             listed = {"Parts": parts}
             return self._ask(
                 "complete_multipart_upload", path, MultipartUpload=listed, **upload, **conditions
