@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import floordiv, mod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import BoundBytesBytes, BytesBytesCodec, ChunkSpec
@@ -237,41 +237,31 @@ def _index(encoding: ChunkKeyEncoding, key: str, texts: Sequence[str], rank: int
     return index if encoding.key(index) == key else None
 
 
-def _check_separator(separator: Any) -> None:
-    if separator not in ("/", "."):
-        raise ValueError(f"separator is {separator!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class DefaultKeys:
-    """``c/1/2`` or ``c.1.2``; ``c`` for a 0-dimensional array."""
-
-    separator: str = "/"
-
-    def __post_init__(self) -> None:
-        _check_separator(self.separator)
-
-    def key(self, index: Index) -> str:
-        return self.separator.join(["c", *map(str, index)])
-
-    def index(self, key: str, rank: int) -> Index | None:
-        return _index(self, key, key.split(self.separator)[1:], rank)
-
-
 @dataclass(frozen=True, slots=True)
 class V2Keys:
     """``1.2`` or ``1/2``; ``0`` for a 0-dimensional array."""
 
     separator: str = "."
+    first: ClassVar[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
-        _check_separator(self.separator)
+        if self.separator not in ("/", "."):
+            raise ValueError(f"separator is {self.separator!r}")
 
     def key(self, index: Index) -> str:
-        return self.separator.join(map(str, index)) or "0"
+        return self.separator.join([*self.first, *map(str, index)]) or "0"
 
     def index(self, key: str, rank: int) -> Index | None:
-        return _index(self, key, key.split(self.separator) if rank else (), rank)
+        texts = key.split(self.separator)[len(self.first) :] if rank else ()
+        return _index(self, key, texts, rank)
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultKeys(V2Keys):
+    """``c/1/2`` or ``c.1.2``; ``c`` for a 0-dimensional array."""
+
+    separator: str = "/"
+    first: ClassVar[Sequence[str]] = ("c",)
 
 
 @dataclass(frozen=True, slots=True)
