@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 from dataclasses import dataclass
-from typing import Self
 
 from zarrfs.errors import StoreError, StoreTimeout
 from zarrfs.store.local.beneath import DIRECTORY
@@ -105,26 +104,19 @@ class OpenDirectory:
             self.changed = False
 
 
-class OpenDirectories:
+class OpenDirectories(contextlib.ExitStack):
     """The directories that one thread changes, each open once. Closed at the end of the context."""
 
     def __init__(self, directories: LocalDirectories) -> None:
+        super().__init__()
         self._directories = directories
         self._open: dict[bytes, OpenDirectory] = {}
-        self._fds: list[int] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for fd in self._fds:
-            os.close(fd)
 
     def open_or_make(self, key: str, path: bytes) -> OpenDirectory:
         """See `LocalDirectories.open_or_make`."""
         if (found := self._open.get(path)) is None:
             fd = self._directories.open_or_make(key, path)
-            self._fds.append(fd)
+            self.callback(os.close, fd)
             found = self._open[path] = OpenDirectory(path, fd)
         return found
 
