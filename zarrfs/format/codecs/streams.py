@@ -10,6 +10,7 @@ import bz2
 import lzma
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from zarrfs.errors import reason_of
@@ -27,12 +28,8 @@ class Bz2Codec:
     level: int = 1
 
     def bind(self, decoded: SizeBound) -> BoundStream:
-        return BoundStream(
-            decoded, bz2.BZ2Decompressor, self._encode, padded=False, has_checksum=True
-        )
-
-    def _encode(self, data: Buffer) -> bytes:
-        return bz2.compress(data, self.level)
+        compress = partial(bz2.compress, compresslevel=self.level)
+        return BoundStream(decoded, bz2.BZ2Decompressor, compress, padded=False, has_checksum=True)
 
 
 @dataclass(frozen=True, slots=True)
