@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
@@ -21,10 +19,16 @@ _T = TypeVar("_T")
 _ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    reader: PlainReader
-    container: ObjectInfo
+class _Members(PlainReader):
+    """Describes each member by the state of ``container``, without which it cannot change."""
+
+    def __init__(self, filesystem: Any, config: RequestConfig, container: ObjectInfo) -> None:
+        super().__init__(filesystem, config._replace(immutable=True))
+        self.container = container
+
+    def _describe(self, path: str) -> tuple[ObjectInfo, bool]:
+        info, sized = super()._describe(path)
+        return self.container._replace(size=info.size), sized
 
 
 class ArchiveReader:
@@ -45,37 +49,27 @@ class ArchiveReader:
     ) -> None:
         self._open_archive = open_archive
         self._container = container
-        # A member cannot change unless the container changes.
-        self._member_config = config._replace(immutable=True)
-        self._immutable = config.immutable
+        self._config = config
         self._lock = threading.Lock()
         self._opened = self._open()
 
     def info(self, path: str) -> ObjectInfo:
-        return self._read(lambda opened: _of_container(opened.reader.info(path), opened))
+        return self._read(lambda members: members.info(path))
 
     def get(self, path: str, limit: int) -> Blob:
-        def get(opened: _Opened) -> Blob:
-            blob = opened.reader.get(path, limit)
-            return Blob(blob.data, _of_container(blob.info, opened))
-
-        return self._read(get)
+        return self._read(lambda members: members.get(path, limit))
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
-        def get_ranges(opened: _Opened) -> list[Blob]:
-            blobs = opened.reader.get_ranges(path, ranges)
-            return [Blob(blob.data, _of_container(blob.info, opened)) for blob in blobs]
-
-        return self._read(get_ranges)
+        return self._read(lambda members: members.get_ranges(path, ranges))
 
     def list_dir(self, path: str) -> Iterator[str]:
-        return iter(self._read(lambda opened: list(opened.reader.list_dir(path))))
+        return iter(self._read(lambda members: list(members.list_dir(path))))
 
     def close(self) -> None:
-        self._opened.reader.close()
+        self._opened.close()
 
-    def _read(self, read: Callable[[_Opened], _T]) -> _T:
-        if self._immutable:
+    def _read(self, read: Callable[[_Members], _T]) -> _T:
+        if self._config.immutable:
             return read(self._opened)
         opened = self._current()
         try:
@@ -85,7 +79,7 @@ class ArchiveReader:
             if self._describe_container().generation != opened.container.generation:
                 raise ObjectChanged
 
-    def _current(self) -> _Opened:
+    def _current(self) -> _Members:
         opened = self._opened
         if self._describe_container().generation == opened.container.generation:
             return opened
@@ -94,16 +88,12 @@ class ArchiveReader:
                 self._opened = self._open()
             return self._opened
 
-    def _open(self) -> _Opened:
+    def _open(self) -> _Members:
         for _ in range(_ATTEMPTS):
             before = self._describe_container()
             filesystem = self._open_archive()
-            # fsspec's file system builds its table of contents on first use, without a lock.
-            with suppress(FileNotFoundError):
-                filesystem.info("")
             if self._describe_container().generation == before.generation:
-                reader = PlainReader(filesystem, self._member_config)
-                return _Opened(reader, before)
+                return _Members(filesystem, self._config, before)
         raise ObjectChanged
 
     def _describe_container(self) -> ObjectInfo:
@@ -112,7 +102,3 @@ class ArchiveReader:
         except (FileNotFoundError, NotADirectoryError) as error:
             # Not as a missing member, which would read as fill values.
             raise BadReply("the archive was deleted") from error
-
-
-def _of_container(member: ObjectInfo, opened: _Opened) -> ObjectInfo:
-    return ObjectInfo(member.size, opened.container.mtime_ns, opened.container.generation)
