@@ -24,26 +24,18 @@ class ScaleOffsetCodec(KeepsPlaces):
 
     def bind(self, spec: ChunkSpec) -> BoundElementwise:
         data_type = spec.data_type
+
+        def element(value: Any) -> Chunk:
+            return data_type.element(data_type.fill_bytes(value))
+
+        scaling: _Integers | _Floats
         if data_type.dtype.kind in "iu":
-            scaling: _Integers | _Floats = _Integers(
-                data_type,
-                self._integer(self.offset, data_type),
-                self._integer(self.scale, data_type),
-            )
+            scaling = _Integers(data_type, int(element(self.offset)), int(element(self.scale)))
         elif data_type.dtype.kind == "f" or data_type.dtype.name.startswith(("float", "bfloat")):
-            scaling = _Floats(data_type, self._float(self.offset, data_type),
-                              self._float(self.scale, data_type))  # fmt: skip
+            scaling = _Floats(data_type, element(self.offset), element(self.scale))
         else:
             raise ValueError(f"scale_offset cannot scale {data_type.name}")
         return bind_elementwise(spec, data_type, scaling.encode, scaling.decode)
-
-    @staticmethod
-    def _integer(value: Any, data_type: DataType) -> int:
-        return int(data_type.element(data_type.fill_bytes(value)))
-
-    @staticmethod
-    def _float(value: Any, data_type: DataType) -> Chunk:
-        return data_type.element(data_type.fill_bytes(value))
 
 
 @dataclass(frozen=True, slots=True)
