@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TypeVar
 
 from zarrfs import bounds
@@ -52,8 +51,6 @@ _T = TypeVar("_T")
 _CHANGED = "was changed by another writer"
 _ATTEMPTS = 8
 _FIRST_PAUSE_S = 0.01
-_DEFAULT = RequestConfig()
-_NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
 class FsspecStore(Store):
@@ -69,11 +66,7 @@ class FsspecStore(Store):
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        storage_options: Mapping[str, object] = _NO_OPTIONS,
-        requests: RequestConfig = _DEFAULT,
+        self, url: str, *, storage_options: Mapping[str, object], requests: RequestConfig
     ) -> None:
         self._url = shown_url(url)
         redact = Redactor(without_public(storage_options), url)
