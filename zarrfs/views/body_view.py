@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from zarrfs.views.view import Answer, Data, WritableView, converting
+from zarrfs.views.view import Answer, Data, ScatteredView, WritableView, converting
 
 
-class BodyView:
+class BodyView(ScatteredView):
     """The common part of files that consist of another file's bytes, and of others around them."""
 
     def __init__(self, body: WritableView, size: int) -> None:
@@ -28,12 +28,6 @@ class BodyView:
             self._body.read(first, last - first, arrived)
         else:
             arrived(b"")
-
-    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
-        return None
-
-    def peek(self, start: int, stop: int) -> Data | None:
-        return None
 
     def close(self) -> None:
         self._body.close()

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from zarrfs.errors import NotPermitted
-from zarrfs.views.view import Answer, Data, RemainingWrite
+from zarrfs.views.view import Answer, Data, RemainingWrite, ScatteredView
 
 
-class ReadOnlyView:
+class ReadOnlyView(ScatteredView):
     """The common part of read-only files; opening one for writing does not make it writable."""
 
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
-
-    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
-        return None
-
-    def peek(self, start: int, stop: int) -> Data | None:
-        return None
 
     def close(self) -> None:
         pass

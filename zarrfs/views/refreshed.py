@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
+from zarrfs.views.view import Answer, Data, RemainingWrite, ScatteredView, WritableView
 
 
-class RefreshedView:
+class RefreshedView(ScatteredView):
     """The view that ``make`` returns for the current ``version``. Event loop only.
+
+    No range is a chunk's: code that pushes pages to the kernel must know where the file ends.
 
     size : of the file; the view may have more bytes.
     """
@@ -37,12 +39,6 @@ class RefreshedView:
 
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         return self._current().write(offset, data)
-
-    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
-        return None  # code that pushes pages to the kernel must know where the file ends
-
-    def peek(self, start: int, stop: int) -> Data | None:
-        return None
 
     def close(self) -> None:
         self._view.close()

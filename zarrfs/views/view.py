@@ -61,6 +61,16 @@ class View(Protocol):
         ...
 
 
+class ScatteredView:
+    """The common part of files in which no range is that of a chunk."""
+
+    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
+        return None
+
+    def peek(self, start: int, stop: int) -> Data | None:
+        return None
+
+
 class WritableView(View, Protocol):
     """A file of fixed size that can be written to."""
 

@@ -10,7 +10,7 @@ from zarrfs.cache.read.flights import Ticket
 from zarrfs.errors import ChunkError, NotPermitted
 from zarrfs.views.bits import Bits, BitsView, Zeroed, ZeroedView
 from zarrfs.views.tiles.computed import Computed
-from zarrfs.views.view import Answer, Data, RemainingWrite, WritableView
+from zarrfs.views.view import Answer, Data, RemainingWrite, ScatteredView, WritableView
 
 # Bytes of bits that are made at once, of up to 64 times as many bytes of elements.
 _BITS = 64 << 10
@@ -83,7 +83,7 @@ class WholeFile:
         self.view.close()
 
 
-class SectionedView:
+class SectionedView(ScatteredView):
     """
     sections : in order; they do not overlap. The bytes around them are those of ``header``.
     owner : of the files; it lives as long as this view.
@@ -187,12 +187,6 @@ class SectionedView:
             if (rest := piece.view.write(piece.first, part)) is not None:
                 rests.append(rest)
         return partial(_all, rests) if rests else None
-
-    def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
-        return None
-
-    def peek(self, start: int, stop: int) -> Data | None:
-        return None
 
     def close(self) -> None:
         for section in self._sections:
