@@ -246,6 +246,17 @@ class TestGroups:
         assert set(node.children) == {"a", "b"}
         assert parse_node(node.children["a"]).shape == (5, 7)
 
+    @pytest.mark.parametrize("zarr_format", [3, 3.0])
+    def test_attributes_that_are_no_json(self, zarr_format):
+        value = {
+            "zarr_format": zarr_format,
+            "node_type": "group",
+            "attributes": {"a": float("inf")},
+        }
+        node = parse_node(value)
+        assert isinstance(node, GroupMetadata)
+        assert dict(node.attributes) == {"a": float("inf")}
+
     def test_null_consolidated_metadata(self):
         node = parse_node({"zarr_format": 3, "node_type": "group", "consolidated_metadata": None})
         assert node.children is None
