@@ -516,6 +516,19 @@ def test_stored_elements_are_copied_beside_changes_once():
     assert np.shares_memory(again, first)
     assert again.tolist() == [[8] * 6, [5] * 3 + [8] * 3]
     assert dirty.now((1, 0)) is None
+    # Of two loads, the one that began earlier may come later.
+    assert (dirty.over((0, 0), np.full((2, 6), 7, U2)) != 7).all()
+
+
+def test_a_read_of_a_chunk_with_changes_takes_no_memory_for_another_chunk():
+    dirty = tile((256, 256), "<f8")
+    dirty.write((slice(200), slice(200)), np.ones((200, 200)), np.dtype("<f8"))
+    base = np.zeros((256, 256))
+    tracemalloc.start()
+    dirty.over((0, 0), base)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < base.nbytes // 2
 
 
 def test_few_changes_never_take_more_than_the_tile(monkeypatch):

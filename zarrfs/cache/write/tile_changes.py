@@ -222,14 +222,18 @@ class TileChanges(TileCopy):
         Without that, each read of a chunk with changes would copy all of it: a program that
         changes an array in chunks of 16 MiB in place took twice the processor time.
         """
-        merged = self.merged(place, base)
         if self.whole or self.chunk is None:
-            return merged
+            return self.merged(place, base)
         part = self.form.part(place)
         if self._based is None:
             self._based = np.zeros(self.form.counts, bool)
-        copy_marked(self.chunk[part], merged, ~self.marked[part])
-        self._based[place] = True
+        # Others may read the chunk already if it has its stored elements.
+        if not self._based[place]:
+            copy_marked(self.chunk[part], base, ~self.marked[part])
+            for at, (value, known) in self.parts.items():
+                if within(at, part):
+                    self._element(at)[known] = value[known]
+            self._based[place] = True
         return self.chunk[part]
 
     # --- storing ----------------------------------------------------------------
