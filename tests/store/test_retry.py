@@ -24,7 +24,7 @@ from zarrfs.store.base import (
     StoreTraits,
 )
 from zarrfs.store.workers import current_call
-from zarrfs.store.wrappers.retry import RetryConfig, RetryStore
+from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
 
 CONFIG = RetryConfig(
     attempt_timeout_s=0.1,
@@ -112,7 +112,7 @@ def stores(
     script: list[Callable[[], object]], **config: object
 ) -> tuple[ScriptedStore, RetryStore]:
     inner = ScriptedStore(script)
-    return inner, RetryStore(inner, CONFIG._replace(**config))
+    return inner, RetryStore(inner, Retrier(CONFIG._replace(**config)))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_listing_that_breaks_off_is_an_error_and_not_an_end():
             yield from map(str, range(20))
             raise StoreUnavailable(prefix, "is busy")
 
-    store = RetryStore(Breaking(), CONFIG)
+    store = RetryStore(Breaking(), Retrier(CONFIG))
     names = store.list_dir("")
     assert next(names) == "0"
     with pytest.raises(StoreError, match="broke off"):
@@ -286,7 +286,7 @@ def test_a_write_waits_for_one_that_was_given_up():
     inner, store = stores([lambda: over.wait(60)], deadline_s=0.1)
     with pytest.raises(StoreTimeout):
         put(store, b"old")
-    patient = RetryStore(inner, CONFIG)
+    patient = RetryStore(inner, Retrier(CONFIG))
     patient._orphans = store._orphans
     threading.Timer(0.2, over.set).start()
     put(patient, b"new")

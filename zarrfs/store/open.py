@@ -277,4 +277,4 @@ def _open_url(url: str, config: StoreConfig) -> Store:
     except BaseException:
         retrier.close()
         raise
-    return RetryStore(inner, config.retry, retrier)
+    return RetryStore(inner, retrier)

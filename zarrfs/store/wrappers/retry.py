@@ -319,9 +319,9 @@ class RetryStore(StoreWrapper):
     a later failure is passed on.
     """
 
-    def __init__(self, inner: Store, config: RetryConfig, retrier: Retrier | None = None) -> None:
+    def __init__(self, inner: Store, retrier: Retrier) -> None:
         super().__init__(inner)
-        self._retrier = retrier or Retrier(config)
+        self._retrier = retrier
         self._orphans = OrphanedWrites()
 
     @property
