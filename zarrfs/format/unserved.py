@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from zarrfs.bounds import shown
@@ -21,6 +22,14 @@ class UnservedError(ValueError):
 def missing_package(what: str, extra: str) -> UnservedError:
     """The error for ``what`` if its optional package is not installed."""
     return UnservedError(f"{what} needs an optional package, {to_install(extra)}")
+
+
+def module_of(codec: str, module: str) -> Any:
+    """The optional module of a codec, whose extra has the codec's name. Raises UnservedError."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing_package(f"the codec {codec}", codec) from error
 
 
 def name_and_configuration(value: Any, what: str) -> tuple[str, Mapping[str, Any]]:

@@ -9,15 +9,13 @@ count, as in numcodecs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from zarrfs.errors import DecodeError, reason_of
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
-from zarrfs.format.unserved import missing_package
+from zarrfs.format.unserved import module_of
 
 _TYPES = ("u2", "u4", "u8", "i2", "i4", "i8", "f2", "f4", "f8")
 _OVERHEAD = 1 << 16
@@ -35,7 +33,7 @@ class PcodecCodec:
     equal_pages_up_to: int = 262144
 
     def bind(self, spec: ChunkSpec) -> BoundPcodec:
-        module = _numcodecs_pcodec()
+        module = module_of("pcodec", "numcodecs.pcodec")
         numbers = _numbers(spec.dtype)
         if numbers.str[1:] not in _TYPES:
             raise ValueError(f"pcodec cannot hold {spec.data_type.name}")
@@ -59,13 +57,6 @@ def _numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.names == ("real", "imag"):
         return dtype["real"]
     return dtype
-
-
-def _numcodecs_pcodec() -> ModuleType:
-    try:
-        return import_module("numcodecs.pcodec")
-    except ImportError as error:
-        raise missing_package("the codec pcodec", "pcodec") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from zarrfs.errors import DecodeError
 from zarrfs.foreign import ZFPY_DECOMPRESS
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.codecs.zfp_stream import block_bits, stream_bytes
-from zarrfs.format.unserved import UnservedError, missing_package
+from zarrfs.format.unserved import UnservedError, module_of
 from zarrfs.isolation.decoders import isolated
 
 _MOST_AXES = 4
@@ -38,7 +37,7 @@ class ZfpCodec:
     has_header: bool
 
     def bind(self, spec: ChunkSpec) -> BoundZfp:
-        module = _zfpy()
+        module = module_of("zfp", "zfpy")
         if not self.has_header and not ZFPY_DECOMPRESS.there:
             raise UnservedError("zfp: this zfpy decodes no stream without a header")
         if len(spec.shape) > _MOST_AXES:
@@ -102,13 +101,6 @@ def _codec(mode: str, parameters: dict[str, Any], *, has_header: bool) -> ZfpCod
     if mode == "fixed_precision" and (value > _MOST_PRECISION or value != int(value)):
         raise ValueError(f"zfp: precision is {value!r}")
     return ZfpCodec(mode, value, has_header)
-
-
-def _zfpy() -> Any:
-    try:
-        return import_module("zfpy")
-    except ImportError as error:
-        raise missing_package("the codec zfp", "zfp") from error
 
 
 @dataclass(frozen=True, slots=True)
