@@ -15,6 +15,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from tests.waiting import wait_until
 from zarrfs.errors import ChunkError, StoreError
+from zarrfs.memory.arena import Arena
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views import flat
 from zarrfs.views.slabs import slab_grid, slab_plan, staged_rows
@@ -166,6 +167,30 @@ def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, sto
     # Nothing had to make room for what was loaded early.
     assert m.tree.stats.loads == 12 * 2
     file.close()
+
+
+def test_a_distant_store_gets_requests_before_memory_gets_pages(mount, store, monkeypatch):
+    store.traits = store.traits._replace(in_flight=6)
+    faults = FaultStore(store)
+    requested = threading.Event()
+
+    def before(call):
+        if call.operation in ("get", "ranges") and call.key.startswith("c/"):
+            requested.set()
+
+    faults.before = before
+    in_time = []
+    back = Arena.back
+
+    def backed(arena, memory):
+        in_time.append(requested.wait(20))
+        return back(arena, memory)
+
+    monkeypatch.setattr(Arena, "back", backed)
+    file = mount(faults).open("array.bin")
+    assert file.read(0, 64 << 10) == VALUES.astype("<u2").tobytes()[: 64 << 10]
+    file.close()
+    assert in_time[0]
 
 
 @pytest.fixture

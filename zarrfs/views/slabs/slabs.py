@@ -322,10 +322,6 @@ class Slabs:
         self._over(slab, failed=True)
 
     def _fill(self, slab: Slab, memory: NDArray[np.uint8]) -> None:
-        # Huge pages are for memory that is used again and again; allocating them takes time.
-        if not slab.kept:
-            self._arena.back(memory)
-
         def done(error: ChunkError | None) -> None:
             if error is None:
                 slab.data = memory.data.toreadonly()
@@ -334,10 +330,22 @@ class Slabs:
         first, last = slab.start // self._item, slab.stop // self._item
         with self._cache.lock:
             ahead = not self._flights.awaited(slab.load)
-        if self._staged is not None:
-            self._staged.fill(memory, first, last, done, ahead=ahead)
-            return
-        self._elements.scan(memory.view(self._elements.dtype), first, last, done, ahead=ahead)
+
+        def fill() -> None:
+            if self._staged is not None:
+                self._staged.fill(memory, first, last, done, ahead=ahead)
+            else:
+                elements = memory.view(self._elements.dtype)
+                self._elements.scan(elements, first, last, done, ahead=ahead)
+
+        # Requests to a distant store need not wait for pages.
+        if self.distant:
+            fill()
+        # Huge pages are for memory that is used again and again; allocating them takes time.
+        if not slab.kept:
+            self._arena.back(memory)
+        if not self.distant:
+            fill()
 
     def _over(
         self, slab: Slab, *, failed: bool = False, but: Callable[[], None] | None = None
