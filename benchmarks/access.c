@@ -76,7 +76,8 @@ int main(int count, char **words)
         die(path);
     do {
         for (size_t i = 0; i < number; i++, done++) {
-            if (limit > 0 && done % 64 == 0 && now() - begun >= limit)
+            /* At least one, however long the file took to open. */
+            if (limit > 0 && done > 0 && done % 64 == 0 && now() - begun >= limit)
                 break;
             if (maps)
                 memcpy(buffer, mapping + offsets[i], size);

@@ -2,10 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from benchmarks import page_cache
 from benchmarks.__main__ import measure
+from benchmarks.bench import access
+from benchmarks.native import program
 from benchmarks.rows import ROWS
 from benchmarks.scale import TINY
 
@@ -33,3 +36,10 @@ def test_row(row, directory):
         assert math.isfinite(outcome.figure)
         assert outcome.figure > 0
     assert measured.peak is not None
+
+
+def test_a_file_that_takes_long_to_open_is_read_at_least_once(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(4096))
+    np.zeros(1, np.int64).tofile(tmp_path / "offsets")
+    access_c = program("access", tmp_path)
+    assert access(access_c, "pread", tmp_path / "file", tmp_path / "offsets", 4096, 1e-9) > 0
