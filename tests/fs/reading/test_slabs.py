@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 import time
+from collections import defaultdict
 
 import numcodecs
 import numpy as np
@@ -18,6 +19,7 @@ from zarrfs.errors import ChunkError, StoreError
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.scratch_file import ScratchFile
 from zarrfs.views import flat
+from zarrfs.views.elements.elements import Elements
 from zarrfs.views.slabs import slab_grid, slab_plan, staged_rows
 from zarrfs.views.slabs.staged_rows import StagedRows
 
@@ -169,28 +171,29 @@ def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, sto
     file.close()
 
 
-def test_a_distant_store_gets_requests_before_memory_gets_pages(mount, store, monkeypatch):
-    store.traits = store.traits._replace(in_flight=6)
-    faults = FaultStore(store)
-    requested = threading.Event()
+@pytest.mark.parametrize(("in_flight", "first"), [(6, "requests"), (1, "pages")])
+def test_a_distant_store_gets_requests_before_memory_gets_pages(
+    mount, store, monkeypatch, in_flight, first
+):
+    store.traits = store.traits._replace(in_flight=in_flight)
+    steps = defaultdict(list)
+    scan, back = Elements.scan, Arena.back
 
-    def before(call):
-        if call.operation in ("get", "ranges") and call.key.startswith("c/"):
-            requested.set()
+    def scanned(*args, **more):
+        steps[threading.get_ident()].append("requests")
+        scan(*args, **more)
 
-    faults.before = before
-    in_time = []
-    back = Arena.back
+    def backed(*args):
+        steps[threading.get_ident()].append("pages")
+        return back(*args)
 
-    def backed(arena, memory):
-        in_time.append(requested.wait(20))
-        return back(arena, memory)
-
+    monkeypatch.setattr(Elements, "scan", scanned)
     monkeypatch.setattr(Arena, "back", backed)
-    file = mount(faults).open("array.bin")
-    assert file.read(0, 64 << 10) == VALUES.astype("<u2").tobytes()[: 64 << 10]
+    file = mount(store).open("array.bin")
+    assert file.read_all(64 << 10) == VALUES.astype("<u2").tobytes()
     file.close()
-    assert in_time[0]
+    wait_until(lambda: any(len(set(each)) == 2 for each in list(steps.values())))
+    assert {each[0] for each in list(steps.values())} == {first}
 
 
 @pytest.fixture
