@@ -79,7 +79,7 @@ class PlainDirectory(StoreWrapper):
         self._open_found = open_found
         self._others = others
         self._lock = Lock()
-        # By path, the lock of the threads that open the file, and how many threads use it.
+        # Both by path.
         self._opening = KeyedLocks()
         self._opened: dict[str, _Opened] = {}
         # By path, the files that could not be opened: their state and the reason.
