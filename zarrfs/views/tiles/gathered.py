@@ -86,12 +86,10 @@ class WholeFile:
 class SectionedView(ScatteredView):
     """
     sections : in order; they do not overlap. The bytes around them are those of ``header``.
-    owner : of the files; it lives as long as this view.
     writable : whether elements may be changed. The header's bytes follow from metadata; a program
         may write the same ones again.
     marks : bytes of the header that programs change while they have the file open. Writes to them
         are ignored.
-    kept : whether what was read stays with the reader, or with the kernel; may be set.
     """
 
     def __init__(
@@ -99,27 +97,18 @@ class SectionedView(ScatteredView):
         header: Computed,
         sections: Sequence[Section],
         size: int,
-        owner: object = None,
         *,
         writable: bool = False,
         marks: range = range(0),
-        kept: bool = False,
     ) -> None:
-        self._owner = owner
         self._header = header
         self._sections = sections
         self._writable = writable
         self._marks = marks
-        self.kept = kept
         self.size = size
 
     def read_now(self, offset: int, size: int) -> Data | None:
         size = self._cut(offset, size)
-        if (data := self._read_now(offset, size)) is not None:
-            self._was_read(offset, size)
-        return data
-
-    def _read_now(self, offset: int, size: int) -> Data | None:
         pieces = self._pieces(offset, size)
         if len(pieces) == 1 and pieces[0].stop - pieces[0].first == size:
             return pieces[0].view.read_now(pieces[0].first, size)
@@ -135,11 +124,6 @@ class SectionedView(ScatteredView):
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
         size = self._cut(offset, size)
-        self._read(offset, size, answer)
-        # After the boxes that the reader waits for.
-        self._was_read(offset, size)
-
-    def _read(self, offset: int, size: int, answer: Answer) -> None:
         pieces = self._pieces(offset, size)
         if len(pieces) == 1 and pieces[0].stop - pieces[0].first == size:
             pieces[0].view.read(pieces[0].first, size, answer)
@@ -192,10 +176,6 @@ class SectionedView(ScatteredView):
         for section in self._sections:
             section.close()
 
-    def _was_read(self, offset: int, size: int) -> None:
-        for section, low, high in self._touched(offset, size):
-            section.was_read(low, high, kept=self.kept)
-
     def _cut(self, offset: int, size: int) -> int:
         return max(0, min(size, self.size - offset))
 
@@ -213,7 +193,43 @@ class SectionedView(ScatteredView):
 
 
 class GatheredView(SectionedView):
-    """A file of several arrays, or of boxes: no page of it is also one of another file."""
+    """A file of several arrays, or of boxes: no page of it is also one of another file.
+
+    kept : whether what was read stays with the reader, or with the kernel; may be set.
+    """
+
+    def __init__(
+        self,
+        header: Computed,
+        sections: Sequence[Section],
+        size: int,
+        owner: object = None,
+        *,
+        writable: bool = False,
+        marks: range = range(0),
+        kept: bool,
+    ) -> None:
+        """
+        owner : of the files; it lives as long as this view.
+        writable, marks : as in `SectionedView`.
+        """
+        super().__init__(header, sections, size, writable=writable, marks=marks)
+        self._owner = owner
+        self.kept = kept
+
+    def read_now(self, offset: int, size: int) -> Data | None:
+        if (data := super().read_now(offset, size)) is not None:
+            self._was_read(offset, size)
+        return data
+
+    def read(self, offset: int, size: int, answer: Answer) -> None:
+        super().read(offset, size, answer)
+        # After the boxes that the reader waits for.
+        self._was_read(offset, size)
+
+    def _was_read(self, offset: int, size: int) -> None:
+        for section, low, high in self._touched(offset, size):
+            section.was_read(low, high, kept=self.kept)
 
 
 def _all(rests: Sequence[RemainingWrite]) -> None:
