@@ -148,7 +148,7 @@ class CachedArray:
 
     def request_parts(self, wanted: Wanted) -> None:
         """As `request`, but some chunks may come as parts; see `PartReads.request`."""
-        if self._parts is None:
+        if self._parts is None or not self.clean:
             self.request(list(wanted.spans), wanted.deliver, wanted.done, keep=wanted.keep)
         else:
             self._parts.request(wanted)

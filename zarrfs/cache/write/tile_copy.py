@@ -103,7 +103,7 @@ class TileCopy:
         new: Bits = np.logical_or.reduce(_by_chunk(form, marked & ~beyond), axis=-1)
         every: Bits = np.logical_and.reduce(_by_chunk(form, marked | beyond), axis=-1)
         for at in self.parts:
-            new[tuple([i // c for i, c in zip(at, form.chunk, strict=True)])] = True
+            new[form.chunk_of(at)] = True
         for row in np.argwhere(new).tolist():
             yield tuple(row), bool(every[tuple(row)])
 

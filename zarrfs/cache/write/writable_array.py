@@ -27,7 +27,6 @@ from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Deliver, Delivery
 from zarrfs.cache.read.flights import Done, Keep
-from zarrfs.cache.read.part_reads import Wanted
 from zarrfs.cache.write.dirty_objects import DirtyObjects, grown
 from zarrfs.cache.write.flusher import Flusher
 from zarrfs.cache.write.gathering import Change, Gathering
@@ -153,12 +152,6 @@ class WritableArray(CachedArray):
 
         # Scattering, and combining changes with stored elements, takes too long for the event loop.
         self.in_thread(combine, done, ahead=ahead)
-
-    def request_parts(self, wanted: Wanted) -> None:
-        if self.clean:
-            super().request_parts(wanted)
-        else:
-            self.request(list(wanted.spans), wanted.deliver, wanted.done, keep=wanted.keep)
 
     def _request(
         self,
