@@ -247,6 +247,20 @@ class Array:
             reason += self._remedy(index)
         return ChunkResult(index, None, ChunkError(key, reason), generation)
 
+    def stored_chunk(self, result: ChunkResult) -> Chunk:
+        """The chunk that changes are merged with: fill values if it is not stored.
+
+        result : of reading it, which may say that a chunk that is not stored is an error.
+
+        Raises ChunkError.
+        """
+        if isinstance(result.error, MissingChunkError):
+            return self.fill_chunk(result.index)
+        if result.error is not None:
+            raise result.error
+        assert result.chunk is not None
+        return result.chunk
+
     def fill_chunk(self, index: Index) -> Chunk:
         """A chunk of fill values that takes no memory."""
         shape = self.layout.read.chunk_shape(index)

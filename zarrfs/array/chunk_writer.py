@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from zarrfs.array.array import Array
-from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.shards.parts import ObjectChanged, StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
 from zarrfs.array.shards.stored_shards import Shard
-from zarrfs.errors import ChunkError, DecodeError, MissingChunkError, StoreConflict, StoreError
+from zarrfs.errors import ChunkError, DecodeError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.format.copying import plain_type
@@ -208,7 +207,8 @@ class ChunkWriter:
         chunks = dict(batch.chunks)
         if batch.merges:
             decoded = self.array.in_shard(stored, old, list(batch.merges))
-            chunks.update({i: merge(self._base(decoded[i]())) for i, merge in batch.merges.items()})
+            base = self.array.stored_chunk
+            chunks.update({i: merge(base(decoded[i]())) for i, merge in batch.merges.items()})
         given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]
         assert self._regular is not None, "as the inner chunks of every shard"
         data = iter(self._regular.encode_all([chunk for chunk in given if chunk is not None]))
@@ -231,15 +231,6 @@ class ChunkWriter:
         for put, info in zip(puts, store.put_many(puts), strict=True):
             results[put.key] = info if isinstance(info, StoreError) else info.generation
         return [results[key] for key, _, _ in objects]
-
-    def _base(self, old: ChunkResult) -> Chunk:
-        """The stored chunk that changes are merged with. Raises ChunkError."""
-        if isinstance(old.error, MissingChunkError):
-            return self.array.fill_chunk(old.index)
-        if old.error is not None:
-            raise old.error
-        assert old.chunk is not None
-        return old.chunk
 
     def _read_shard(self, key: str, shape: Shape) -> Shard | None:
         """A small shard is read at once.

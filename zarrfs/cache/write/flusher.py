@@ -34,7 +34,6 @@ from zarrfs.cache.write.tile_copy import TileCopy
 from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import (
     ChunkError,
-    MissingChunkError,
     StoreConflict,
     StoreTimeout,
     ZarrfsError,
@@ -327,12 +326,7 @@ class Flusher(Changes):
         if whole:
             return NewObject({index: copy.part(place)}, ANY)
         (result,) = self.array.read_chunks([index])
-        base = result.chunk
-        if isinstance(result.error, MissingChunkError):
-            base = self.array.fill_chunk(index)
-        if base is None:
-            assert result.error is not None
-            raise result.error
+        base = self.array.stored_chunk(result)
         return NewObject({index: copy.merged(place, base)}, result.generation)
 
     def _chunks_of(self, taken: Taken) -> dict[Index, Chunk]:

@@ -11,7 +11,7 @@ import numpy as np
 from zarrfs.array.array import Array
 from zarrfs.cache.write.tile_copy import Bits
 from zarrfs.cache.write.tiles import Slices, Tiles
-from zarrfs.errors import MissingChunkError, ZarrfsError
+from zarrfs.errors import ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
@@ -109,10 +109,9 @@ def stored_tile(array: Array, tiles: Tiles, tile: Index) -> Chunk | None:
     form = tiles.form(tile)
     elements = np.empty(form.shape, form.dtype)
     for result in array.read_chunks(list(tiles.chunks(tile))):
-        chunk = result.chunk
-        if isinstance(result.error, MissingChunkError):
-            chunk = array.fill_chunk(result.index)
-        if chunk is None:
+        try:
+            chunk = array.stored_chunk(result)
+        except ChunkError:
             return None
         elements[form.part(tiles.locate(result.index)[1])] = chunk
     return elements
