@@ -11,7 +11,7 @@ import zarr
 
 from tests.conftest import run_zarrfs
 from tests.store.conftest import serve_http
-from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
+from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly, StoreTooLarge
 from zarrfs.store.base import ANY, StoreTraits
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.wrappers.overlay import OverlayStore
@@ -315,3 +315,27 @@ def test_an_overlay_of_a_store_that_never_changes_changes(tmp_path):
 
     overlay = OverlayStore(Immutable(_store(tmp_path / "s")), _store(tmp_path / "o"), "s")
     assert overlay.traits == StoreTraits(near=False, in_flight=7, immutable=False)
+
+
+def test_unchanged_objects_are_asked_for_together(tmp_path):
+    """A distant store fetches them at once; the others come from the overlay."""
+    asked = []
+
+    class Distant(StoreWrapper):
+        def get_many(self, keys, *, limit):
+            asked.append(list(keys))
+            return super().get_many(keys, limit=limit)
+
+    inner = _store(tmp_path / "s")
+    for key in "abcde":
+        inner.put(key, [key.encode()], expected=None)
+    overlay = OverlayStore(Distant(inner), _store(tmp_path / "o"), "s")
+    overlay.put("b", [b"new"], expected=ANY)
+    overlay.put("z", [b"newer"], expected=None)
+    overlay.delete("d", expected=ANY)
+    found = list(overlay.get_many(["a", "b", "..", "c", "d", "none", "z", "e"], limit=4))
+    assert asked == [["a", "c", "none", "e"]]
+    assert [None if blob is None else bytes(blob.data) for blob in (*found[:2], *found[3:6])] == [
+        *(b"a", b"new", b"c", None, None)
+    ]
+    assert [str(found[2].key), type(found[6]), bytes(found[7].data)] == ["..", StoreTooLarge, b"e"]

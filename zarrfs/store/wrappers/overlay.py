@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeVar
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
 from zarrfs.store.base import (
     ANY,
+    Blob,
     Data,
     Expected,
     Generation,
@@ -87,6 +88,12 @@ class OverlayStore(StoreWrapper):
     @property
     def read_only(self) -> str | None:
         return self._upper.read_only
+
+    def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
+        own = {key for key in keys if self._has(key)}
+        found = self._inner.get_many([key for key in keys if key not in own], limit=limit)
+        for key in keys:
+            yield next(super().get_many([key], limit=limit) if key in own else found)
 
     def list_dir(self, prefix: str) -> Iterator[str]:
         below = f"{prefix}/" if prefix else ""
@@ -255,6 +262,13 @@ class OverlayStore(StoreWrapper):
 
     def _is_document(self, key: str) -> bool:
         return key.rpartition("/")[2] in self._documents
+
+    def _has(self, key: str) -> bool:
+        """True if an object is changed or removed, or the upper store fails to answer."""
+        try:
+            return self._upper.info(_CHANGED + key) is not None or not self._is_inner(key)
+        except StoreError:
+            return True
 
     def _is_inner(self, key: str) -> bool:
         return self._upper.info(_REMOVED + key) is None
