@@ -42,7 +42,7 @@ def merge(spans: Sequence[Span], *, max_gap: int, max_length: int) -> list[Span]
             joined = Span(last.start, max(last.stop, span.stop))
             overlaps = joined == last
             near = span.start - last.stop <= max_gap
-            if overlaps or (near and joined.stop - joined.start <= max_length):
+            if overlaps or (near and joined.length <= max_length):
                 merged[-1] = joined
                 continue
         merged.append(span)

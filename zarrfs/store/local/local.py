@@ -262,7 +262,7 @@ def _read_parts(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[
     blobs = []
     for wanted in ranges:
         span = resolve(wanted, info.size)
-        data = pread_exactly(fd, span.start, span.stop - span.start)
+        data = pread_exactly(fd, span.start, span.length)
         if data is None:
             return None
         blobs.append(Blob(data, info))

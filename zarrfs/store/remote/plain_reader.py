@@ -146,14 +146,12 @@ class PlainReader:
                 raise ObjectChanged
         pieces = []
         for span, data in zip(spans, fetched, strict=True):
-            if len(data) == span.stop - span.start:
+            if len(data) == span.length:
                 pieces.append(Piece(span.start, data))
             elif len(data) == info.size:
                 pieces.append(Piece(0, data))  # the file system ignored the range
             else:
-                raise BrokenReply(
-                    f"{len(data)} bytes came where {span.stop - span.start} were asked for"
-                )
+                raise BrokenReply(f"{len(data)} bytes came where {span.length} were asked for")
         return cut(pieces, ranges, info)
 
     def _fetch(self, path: str, spans: Sequence[Span]) -> list[bytes]:

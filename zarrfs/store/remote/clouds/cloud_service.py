@@ -132,7 +132,7 @@ def _counted(wanted: ByteRange, size: int) -> ByteRange:
     span = resolve(wanted, size)
     if span.stop == span.start:
         raise RangeNotSatisfiable
-    return ByteRange(span.start, span.stop - span.start)
+    return ByteRange(span.start, span.length)
 
 
 def _unusable(error: NotServed) -> BadReply:

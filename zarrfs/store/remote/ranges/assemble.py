@@ -31,7 +31,7 @@ def cut(pieces: Sequence[Piece], ranges: Sequence[ByteRange], info: ObjectInfo) 
     spans = [resolve(wanted, info.size) for wanted in ranges]
     fetched = sum(len(piece.data) for piece in pieces)
     # A view keeps the whole reply in memory. If most of the reply is not needed, copy.
-    copy = fetched > 2 * sum(span.stop - span.start for span in spans)
+    copy = fetched > 2 * sum(span.length for span in spans)
     blobs = []
     for span in spans:
         if span.start == span.stop:

@@ -129,7 +129,7 @@ class RangedReader:
         """The ranges to request while the object's size is unknown."""
         spans = [Span(r.offset, r.offset + r.length) for r in ranges if r.offset >= 0]
         merged = merge(spans, max_gap=self._config.max_gap, max_length=self._config.max_request)
-        requests = [ByteRange(span.start, span.stop - span.start) for span in merged]
+        requests = [ByteRange(span.start, span.length) for span in merged]
         from_end = max((-r.offset for r in ranges if r.offset < 0 and r.length > 0), default=0)
         if from_end:
             requests.append(ByteRange(-from_end, from_end))
