@@ -87,13 +87,48 @@ class RangedReader:
         return self._config.state(self._service.head(path))
 
     def get(self, path: str, limit: int) -> Blob:
-        return self._whole(path, limit)
+        """An object of at most ``limit`` bytes."""
+        step = self._config.max_request
+        # An object that is little longer, such as a shard with its index, takes one request.
+        most = step + step // 8
+        buffer: memoryview | None = None
+
+        def room(size: int) -> memoryview | None:
+            """Memory for an object that takes several requests."""
+            nonlocal buffer
+            if size > limit:
+                raise TooLarge(size, limit)
+            if size > most:
+                buffer = np.empty(size, np.uint8).data
+            return buffer
+
+        # At least one byte: a range of no bytes is not valid.
+        first, info = self._fetch(path, ByteRange(0, max(1, min(limit, most))), limit, room)
+        if info.size > limit:
+            raise TooLarge(info.size, limit)
+        if buffer is None:
+            return Blob(first.data, info)
+        spans = [
+            ByteRange(at, min(step, info.size - at))
+            for at in range(len(first.data), info.size, step)
+        ]
+        whole = buffer
+
+        def into(size: int) -> memoryview | None:
+            return whole if size == len(whole) else None
+
+        for piece, state in self._fetch_all(path, spans, limit, into):
+            self._check_same(info, state)
+            if len(piece.data) == len(whole):
+                # A compressed reply has all of the object, and did not say so before it came.
+                whole[:] = piece.data
+        return Blob(whole.toreadonly(), info)
 
     def get_many(self, paths: Sequence[str], limit: int) -> Iterator[Blob | Exception]:
         """For each path, in order, the result of `get` or its exception; requests run together."""
 
         def send(number: int) -> Blob:
-            return self._whole(paths[number], limit)
+            return self.get(paths[number], limit)
 
         return SideBySide(self._crew, paths, send, self._config.redact).in_order()
 
@@ -134,44 +169,6 @@ class RangedReader:
         if from_end:
             requests.append(ByteRange(-from_end, from_end))
         return requests
-
-    def _whole(self, path: str, limit: int) -> Blob:
-        """An object of at most ``limit`` bytes."""
-        step = self._config.max_request
-        # An object that is little longer, such as a shard with its index, takes one request.
-        most = step + step // 8
-        buffer: memoryview | None = None
-
-        def room(size: int) -> memoryview | None:
-            """Memory for an object that takes several requests."""
-            nonlocal buffer
-            if size > limit:
-                raise TooLarge(size, limit)
-            if size > most:
-                buffer = np.empty(size, np.uint8).data
-            return buffer
-
-        # At least one byte: a range of no bytes is not valid.
-        first, info = self._fetch(path, ByteRange(0, max(1, min(limit, most))), limit, room)
-        if info.size > limit:
-            raise TooLarge(info.size, limit)
-        if buffer is None:
-            return Blob(first.data, info)
-        spans = [
-            ByteRange(at, min(step, info.size - at))
-            for at in range(len(first.data), info.size, step)
-        ]
-        whole = buffer
-
-        def into(size: int) -> memoryview | None:
-            return whole if size == len(whole) else None
-
-        for piece, state in self._fetch_all(path, spans, limit, into):
-            self._check_same(info, state)
-            if len(piece.data) == len(whole):
-                # A compressed reply has all of the object, and did not say so before it came.
-                whole[:] = piece.data
-        return Blob(whole.toreadonly(), info)
 
     def _fetch_all(
         self, path: str, wanted: Sequence[ByteRange], cap: int, into: Into | None = None
