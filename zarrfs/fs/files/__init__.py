@@ -1,1 +1,1 @@
-"""Open files: reading, writing, and what the kernel keeps of them."""
+"""Open files: reading, writing, resizing, and storing what was written."""
