@@ -139,7 +139,7 @@ def layout_and_summary(
     with reading(document, "fill_value"):
         fill = fill_bytes(name_non_finite(value.get("fill_value")), data_type, stored)
     with reading(document, "codecs"):
-        pipeline = build_pipeline(stored, data_type, order, len(grid.axes), chain)
+        pipeline = build_pipeline(stored, order, len(grid.axes), chain)
     summary = {
         "data_type": data_type.name,
         "dtype": plain(value.get("dtype")),

@@ -78,7 +78,7 @@ def element_type(stored: np.dtype[Any], chain: Sequence[Filter]) -> DataType:
 
 
 def build_pipeline(
-    stored: np.dtype[Any], data_type: DataType, order: str, rank: int, chain: Sequence[Filter]
+    stored: np.dtype[Any], order: str, rank: int, chain: Sequence[Filter]
 ) -> CodecPipeline:
     """Raises UnservedError for an unknown codec, ValueError for a malformed one."""
     codecs: list[tuple[CodecKind, Any]] = []
