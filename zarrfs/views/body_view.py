@@ -32,9 +32,6 @@ class BodyView(ScatteredView):
     def close(self) -> None:
         self._body.close()
 
-    def _cut(self, offset: int, size: int) -> int:
-        return max(0, min(size, self.size - offset))
-
     def _inside(self, offset: int, size: int) -> tuple[int, int]:
         """First and last (exclusive) byte of the body that a range of the file contains."""
         raise NotImplementedError

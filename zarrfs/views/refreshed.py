@@ -43,9 +43,6 @@ class RefreshedView(ScatteredView):
     def close(self) -> None:
         self._view.close()
 
-    def _cut(self, offset: int, size: int) -> int:
-        return max(0, min(size, self._size() - offset))
-
     def _current(self) -> WritableView:
         if self._made_of != (now := self._version()):
             self._view.close()

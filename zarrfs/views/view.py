@@ -64,6 +64,10 @@ class View(Protocol):
 class ScatteredView:
     """The common part of files in which no range is that of a chunk."""
 
+    def _cut(self: View, offset: int, size: int) -> int:
+        """How many of ``size`` bytes from ``offset`` on lie before the end of the file."""
+        return max(0, min(size, self.size - offset))
+
     def chunk_range_at(self, offset: int) -> tuple[int, int] | None:
         return None
 

@@ -176,9 +176,6 @@ class SectionedView(ScatteredView):
         for section in self._sections:
             section.close()
 
-    def _cut(self, offset: int, size: int) -> int:
-        return max(0, min(size, self.size - offset))
-
     def _pieces(self, offset: int, size: int) -> list[Piece]:
         found: list[Piece] = []
         for section, low, high in self._touched(offset, size):
