@@ -11,7 +11,7 @@ from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, Freshness, NotCached
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Done, Keep
-from zarrfs.cache.read.part_reads import PartReads, Wanted
+from zarrfs.cache.read.part_reads import PartReads
 from zarrfs.cache.read.scan import Scanner
 from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
@@ -91,9 +91,10 @@ class CachedArray:
         return (self.freshness.epoch,)
 
     @property
-    def reads_parts(self) -> bool:
-        """Whether `request_parts` may do more than `request` now."""
-        return self._parts is not None and self._parts.pay
+    def part_reads(self) -> PartReads | None:
+        """Delivers parts of chunks, or chunks as `request` does; None if that does not pay now."""
+        parts = self._parts
+        return parts if parts is not None and parts.pay and self.clean else None
 
     # --- cached chunks ----------------------------------------------------------
 
@@ -145,13 +146,6 @@ class CachedArray:
             self._loads.request(
                 missing, lambda _: None, lambda _: None, keep=Keep.IN_ORDER, ahead=True
             )
-
-    def request_parts(self, wanted: Wanted) -> None:
-        """As `request`, but some chunks may come as parts; see `PartReads.request`."""
-        if self._parts is None or not self.clean:
-            self.request(list(wanted.spans), wanted.deliver, wanted.done, keep=wanted.keep)
-        else:
-            self._parts.request(wanted)
 
     def scan(self, block: Block, done: Done, *, ahead: bool) -> None:
         """See `Scanner.scan`."""

@@ -130,10 +130,8 @@ class Elements:
         reply = CutReply(cuts, answer)
         keep = self._keep(reply.size, len(cuts.chunks))
         # The file of a chunk is mostly read as a whole.
-        if self._rows is not None and self.array.reads_parts:
-            self.array.request_parts(
-                Wanted(reply.spans, reply.deliver_part, reply.deliver, reply.done, keep)
-            )
+        if self._rows is not None and (parts := self.array.part_reads) is not None:
+            parts.request(Wanted(reply.spans, reply.deliver_part, reply.deliver, reply.done, keep))
         else:
             self.array.request(reply.indices, reply.deliver, reply.done, keep=keep)
         return True
