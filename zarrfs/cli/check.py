@@ -81,11 +81,11 @@ def command(
     from zarrfs.library.checking.check import CheckConfig, check_source
 
     found: list[Finding] = []
-    with ProgressBar("check", "chunks") as line:
+    with ProgressBar("check", "chunks") as bar:
 
         def tell(finding: Finding) -> None:
             if not as_json:
-                line.interrupt()
+                bar.interrupt()
                 click.echo(_text(finding))
             elif len(found) < _MOST_IN_JSON:
                 found.append(finding)
@@ -96,10 +96,10 @@ def command(
             source=source_options,
             engine=engine,
             found=tell,
-            progress=lambda totals: line(totals.chunks, -1),
+            progress=lambda totals: bar(totals.chunks, -1),
         )
         totals = check_source(source, config)
-        line.interrupt()
+        bar.interrupt()
     if as_json:
         click.echo(json.dumps(_document(source, totals, found), indent=2))
     else:
