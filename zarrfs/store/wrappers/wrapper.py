@@ -38,7 +38,8 @@ class OneRead(Store):
 class StoreWrapper(OneRead):
     """Passes every call on to ``inner``.
 
-    Calls for several objects become calls for one each, which wrappers override.
+    Calls for several objects become calls for one each, and `may_exist` rules out no key: wrappers
+    override these where they can pass them on.
     """
 
     def __init__(self, inner: Store) -> None:
