@@ -183,8 +183,9 @@ class _PatchReader:
         pieces: list[Chunk] = []
         coming = list(islice(self._coming, count))
         self.generations = [stored.generation for stored in coming]
-        decode, decoded = self._decode, self._decode_evenly(coming, memory)
-        for number, stored in enumerate(coming[len(decoded) :]):
+        decode = self._decode
+        decoded = list(range(len(coming))) if self._decode_evenly(coming, memory) else []
+        for number, stored in enumerate(() if decoded else coming):
             slot = memory and memory[number * size : (number + 1) * size]
             data: Buffer | None = None
             if isinstance(stored, StoredChunk):
@@ -221,19 +222,17 @@ class _PatchReader:
 
     def _decode_evenly(
         self, coming: Sequence[StoredChunk | ChunkResult], memory: memoryview | None
-    ) -> list[int]:
+    ) -> bool:
         """Decode all these chunks to ``memory`` in one step.
 
-        Returns their numbers; none if they have to be decoded one by one.
+        Returns False if they have to be decoded one by one.
         """
         assert self._codec is not None
         codecs = self._codec.bytes_bytes
         if memory is None or len(codecs) != 1 or len(coming) == 1:
-            return []
+            return False
         data = [stored.data for stored in coming if isinstance(stored, StoredChunk)]
-        all_stored = len(data) == len(coming)
-        evenly = all_stored and codecs[0].decode_evenly(data, memory)
-        return list(range(len(coming))) if evenly else []
+        return len(data) == len(coming) and codecs[0].decode_evenly(data, memory)
 
     def _place(self, codec: ChunkCodec, patch: Patch) -> memoryview | None:
         """The memory that chunks are decoded into if that is their place; else None."""
