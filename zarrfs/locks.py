@@ -4,7 +4,8 @@
 a thread takes them. A thread that holds such a lock may wait only for locks of a later rank, and
 for no second lock of the same rank. So threads cannot wait for each other in a circle. A thread may
 try a lock without waiting in any order. Locks without a rank are taken last, for a few steps that
-take no other lock.
+take no other lock; those of `KeyedLocks` are held for as long as it takes to open or replace what
+the key names.
 
 With ``ZARRFS_DEBUG_LOCKS`` in the environment, as in the tests, each lock checks this order: a
 thread that violates it gets a `LockOrderError` instead of waiting. Otherwise the locks are plain
