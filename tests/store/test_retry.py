@@ -155,10 +155,11 @@ def test_an_attempt_that_hangs_is_given_up_and_made_again(hang):
 
 
 def test_a_store_that_always_hangs_is_a_timeout(hang):
-    inner, store = stores([hang] * 10, deadline_s=0.15)
+    # How many attempts fit into the second depends on the machine.
+    inner, store = stores([hang] * 100, deadline_s=1, max_abandoned=100)
     with pytest.raises(StoreTimeout, match="does not answer"):
         store.info("x")
-    assert inner.calls == 2
+    assert inner.calls > 1
     store.close()
 
 
