@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Any, Self
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, Self, TypeVar
 
 from zarrfs.bounds import shown
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class ZarrfsError(Exception):
@@ -78,6 +83,29 @@ def reason_of(error: BaseException) -> str:
     if not text or isinstance(error, _OF_CODE) or _PYTHON.search(text):
         return _UNKNOWN_FORM
     return text
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether code in Rust panicked; the class of such an error cannot be imported.
+
+    It does not derive from Exception, although the data of one chunk may be the cause.
+    """
+    return type(error).__name__ == "PanicException"
+
+
+def without_panics(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """``function``, which raises RuntimeError in place of a panic."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            if is_panic(error):
+                raise RuntimeError(str(error)) from error
+            raise
+
+    return call
 
 
 class LocatedError(ZarrfsError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError, StoreError, reason_of
+from zarrfs.errors import BudgetExceeded, ChunkError, DecodeError, StoreError, is_panic, reason_of
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
 from zarrfs.format.codec import Buffer, Chunk
@@ -109,7 +109,10 @@ class ChunkDecoder:
         try:
             codec = self._regular or self.codec_of(self._layout.read.chunk_shape(index))
             chunk = codec.decode(stored.data, memory and memory(index))
-        except Exception as error:  # noqa: BLE001 - a decoder's error must affect this chunk only
+        except BaseException as error:
+            # A decoder's error, or panic, must affect this chunk only.
+            if not isinstance(error, Exception) and not is_panic(error):
+                raise
             reason = why(error)
         else:
             return ChunkResult(index, chunk, None, stored.generation)
@@ -157,7 +160,7 @@ class ChunkDecoder:
         return 0 if in_place and not codec.array_array else codec.beside
 
 
-def why(error: Exception) -> str:
+def why(error: BaseException) -> str:
     """Why a chunk or shard cannot be read."""
     if isinstance(error, StoreError):
         return error.reason

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zarrfs.errors import without_panics
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.codec import (
     ArrayArrayCodec,
@@ -251,12 +252,14 @@ class ChunkCodec(NamedTuple):
         rank = len(counts)
         return chunks.transpose(*range(rank), *[rank + axis for axis in stored.axes])
 
+    @without_panics
     def encode(self, chunk: Chunk) -> Buffer:
         """The bytes to store for ``chunk``, an array of ``spec.shape`` and ``spec.dtype``."""
         for array_array in self.array_array:
             chunk = array_array.encode(chunk)
         return encode_bytes(self.bytes_bytes, self.array_bytes.encode(chunk))
 
+    @without_panics
     def encode_in_parts(self, chunk: Chunk) -> list[Buffer]:
         """As `encode`, in parts: without a copy for a checksum behind the other bytes."""
         *before, last = self.bytes_bytes or (None,)
@@ -267,6 +270,7 @@ class ChunkCodec(NamedTuple):
         data = encode_bytes(before, self.array_bytes.encode(chunk))
         return [data, last.suffix(data)]
 
+    @without_panics
     def encode_all(self, chunks: Sequence[Chunk]) -> Sequence[Buffer]:
         """The bytes to store for each of several chunks.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from threading import Lock, Thread
 
+from zarrfs.errors import is_panic
 from zarrfs.locks import Rank, ranked_lock
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,10 @@ def _perform(
 ) -> None:
     try:
         job()
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         log.exception("a loader job failed")
         if failed is not None:
-            _perform(partial(failed, error))
+            failure = error if isinstance(error, Exception) else RuntimeError(str(error))
+            _perform(partial(failed, failure))

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tests.fs.documents import array_document, sharding
+from tests.fs.documents import GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from tests.waiting import wait_until
 from zarrfs.cache.write import write_back
@@ -26,6 +26,7 @@ from zarrfs.errors import (
     StoreFull,
     StoreTimeout,
 )
+from zarrfs.format.codecs.members import BoundStream
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -485,3 +486,36 @@ def test_parts_of_elements_go_through_the_journal(opened, store, tmp_path):
     content = opened(WriteStore(store.objects)).read("array.bin")
     assert content[:8] == b"\7\0\7\1\2\3\7\0"
     assert not (tmp_path / "journal").exists()
+
+
+class PanicException(BaseException):
+    """The name that panics of packages written in Rust have; they are no `Exception`."""
+
+
+def panic(*_arguments):
+    raise PanicException("by this test")
+
+
+@pytest.mark.parametrize(
+    "codecs", [[LITTLE, GZIP], [sharding((2,), codecs=[LITTLE, GZIP])]], ids=["chunks", "shards"]
+)
+def test_a_panic_of_a_codec_is_an_error_of_its_chunk(opened, codecs, monkeypatch):
+    store = WriteStore({"zarr.json": array_document((16,), (4,), codecs=codecs)})
+    mount = opened(store)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\0")
+    with monkeypatch.context() as patched:
+        patched.setattr(BoundStream, "encode", panic)
+        for _ in range(2):
+            with pytest.raises(ChunkError, match="by this test"):
+                file.fsync()
+        assert file.read(0, 2) == b"\1\0"
+    file.fsync()
+    other = opened(WriteStore(store.objects)).open("array.bin")
+    with monkeypatch.context() as patched:
+        patched.setattr(BoundStream, "decode", panic)
+        for _ in range(2):
+            with pytest.raises(ChunkError, match="by this test"):
+                other.read(0, 8)
+        assert other.read(8, 8) == b"\7\0" * 4
+    assert other.read(0, 8) == b"\1\0" + b"\7\0" * 3

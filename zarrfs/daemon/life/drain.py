@@ -137,12 +137,12 @@ class Drain:
         give_up_at : when the store is waited for no more, of the clock `time.monotonic`.
         """
         found: list[Sequence[ZarrfsError]] = []
-        failed: list[Exception] = []
+        failed: list[BaseException] = []
 
         def work() -> None:
             try:
                 found.append(self._filesystem.drain())
-            except Exception as error:  # noqa: BLE001 - raised again below
+            except BaseException as error:  # noqa: BLE001 - raised again below
                 failed.append(error)
 
         thread = threading.Thread(target=work, name="drain", daemon=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.errors import DecodeError, reason_of
+from zarrfs.errors import DecodeError, is_panic, reason_of
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.unserved import module_of
 
@@ -76,11 +76,8 @@ class BoundPcodec:
         try:
             # Into memory of the right size, so that no count in the data is trusted.
             progress = self.standalone.simple_decompress_into(bytes(data), flat)
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise DecodeError(f"pcodec: {reason_of(error)}") from error
         except BaseException as error:
-            # A Rust panic does not derive from Exception; bad data cause it.
-            if type(error).__name__ != "PanicException":
+            if not isinstance(error, RuntimeError | TypeError | ValueError) and not is_panic(error):
                 raise
             raise DecodeError(f"pcodec: {reason_of(error)}") from error
         if progress.n_processed != len(flat) or not progress.finished:

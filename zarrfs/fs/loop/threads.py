@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from zarrfs.cache.stats import Stats
-from zarrfs.errors import StoreError, StoreListingUnsupported
+from zarrfs.errors import StoreError, StoreListingUnsupported, without_panics
 from zarrfs.fs.loop.answers import Answers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Threads:
         except trio.WouldBlock:
             await self._limiter.acquire_on_behalf_of(borrower)
         try:
-            ask = partial(trio.lowlevel.start_thread_soon, work)
+            ask = partial(trio.lowlevel.start_thread_soon, without_panics(work))
             result: Outcome[T] = await self._answers.wait(ask)
         finally:
             self._limiter.release_on_behalf_of(borrower)

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from fsspec.asyn import get_loop
 from fsspec.implementations.local import LocalFileSystem
 
-from zarrfs.errors import NodeNotFound, StoreAccessDenied, UsageError, reason_of, to_install
+from zarrfs.errors import (
+    NodeNotFound,
+    StoreAccessDenied,
+    UsageError,
+    is_panic,
+    reason_of,
+    to_install,
+)
 from zarrfs.store.remote.filesystems import open_filesystem
 from zarrfs.store.remote.icechunk.links import Link, Version
 from zarrfs.store.remote.icechunk.metadata_files import MetadataFiles
@@ -262,8 +269,3 @@ def failure(error: BaseException) -> Exception:
     if _PASSING.search(str(error)):
         return ConnectionError(line)
     return ServiceError(line, None, None)
-
-
-def is_panic(error: BaseException) -> bool:
-    """Whether code in Rust panicked; the class of such an error cannot be imported."""
-    return type(error).__name__ == "PanicException"

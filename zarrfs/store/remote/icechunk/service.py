@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from fsspec.asyn import get_loop
 
+from zarrfs.errors import is_panic
 from zarrfs.store.base import ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, resolve
-from zarrfs.store.remote.icechunk.repository import Snapshot, failure, first_line, is_panic
+from zarrfs.store.remote.icechunk.repository import Snapshot, failure, first_line
 from zarrfs.store.remote.quiet import quiet
 from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
