@@ -4,10 +4,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
 from tests.conftest import run_python
+from tests.waiting import wait_until
 from zarrfs.errors import (
     StoreAccessDenied,
     StoreConflict,
@@ -23,7 +25,9 @@ from zarrfs.store.base import (
     Store,
     StoreTraits,
 )
+from zarrfs.store import workers
 from zarrfs.store.workers import current_call
+from zarrfs.store.wrappers import retry
 from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
 
 CONFIG = RetryConfig(
@@ -100,12 +104,57 @@ def fail(error: Exception) -> Callable[[], object]:
 FLAP = fail(StoreUnavailable("x", "is busy"))
 
 
+class Clock:
+    """Goes on as the test says, and a little for each look of the retries.
+
+    So a test has as much time on a machine that is busy. Only how long a caller waits until it
+    looks at the clock again is real.
+    """
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.looks = 0
+        self._lock = threading.Lock()
+
+    def advance(self, seconds: float) -> None:
+        with self._lock:
+            self.now += seconds
+
+    def read(self) -> float:
+        self.looks += 1
+        return self.now
+
+    def read_between_attempts(self) -> float:
+        self.advance(0.001)
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=clock.read))
+    between = SimpleNamespace(monotonic=clock.read_between_attempts, time=time.time)
+    monkeypatch.setattr(retry, "time", between)
+    return clock
+
+
+@dataclass
+class Hang:
+    """A step that hangs until the test is over, or for longer than an attempt may."""
+
+    clock: Clock
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self) -> None:
+        self.clock.advance(CONFIG.attempt_timeout_s)
+        self.over.wait(60)
+
+
 @pytest.fixture
-def hang() -> Iterator[Callable[[], object]]:
-    """A step that hangs until the test is over."""
-    over = threading.Event()
-    yield lambda: over.wait(60)
-    over.set()
+def hang(clock) -> Iterator[Hang]:
+    hang = Hang(clock)
+    yield hang
+    hang.over.set()
 
 
 def stores(
@@ -155,32 +204,34 @@ def test_an_attempt_that_hangs_is_given_up_and_made_again(hang):
 
 
 def test_a_store_that_always_hangs_is_a_timeout(hang):
-    # How many attempts fit into the second depends on the machine.
-    inner, store = stores([hang] * 100, deadline_s=1, max_abandoned=100)
+    inner, store = stores([hang] * 3, deadline_s=0.15)
     with pytest.raises(StoreTimeout, match="does not answer"):
         store.info("x")
-    assert inner.calls > 1
+    assert inner.calls == 2
     store.close()
 
 
-def test_the_deadline_ends_the_retries():
-    inner, store = stores([FLAP] * 10**5, deadline_s=0.2)
+def test_the_deadline_ends_the_retries(clock):
+    def fail_late() -> None:
+        clock.advance(0.05)
+        FLAP()
+
+    inner, store = stores([fail_late] * 100, deadline_s=0.2)
     with pytest.raises(StoreTimeout, match=r"gave up after 0.2 s"):
         store.info("x")
-    assert inner.calls > 2
+    assert inner.calls == 4
     store.close()
 
 
-def test_hanging_calls_are_bounded_and_recover():
-    over = threading.Event()
-    inner, store = stores([lambda: over.wait(60)] * 3, deadline_s=0.1)
+def test_hanging_calls_are_bounded_and_recover(hang):
+    inner, store = stores([hang] * 3, deadline_s=0.1)
     for _ in range(3):
         with pytest.raises(StoreTimeout, match="does not answer"):
             store.info("x")
     with pytest.raises(StoreTimeout, match="3 earlier requests still hang"):
         store.info("x")
     assert inner.calls == 3
-    over.set()
+    hang.over.set()
     for _ in range(1000):
         try:
             assert store.info("x") == INFO
@@ -192,14 +243,17 @@ def test_hanging_calls_are_bounded_and_recover():
     store.close()
 
 
-def test_progress_puts_the_timeout_off():
+def test_progress_puts_the_timeout_off(clock):
     def slow() -> None:
         progress = current_call().progress
-        for _ in range(30):
-            time.sleep(0.01)
+        for _ in range(4):
+            clock.advance(0.06)
             progress()
+            # The caller looks at the clock when its time seems to be over.
+            before = clock.looks
+            wait_until(lambda: clock.looks >= before + 2)
 
-    inner, store = stores([slow], attempt_timeout_s=0.2)
+    inner, store = stores([slow])
     assert store.info("x") == INFO
     assert inner.calls == 1
     store.close()
@@ -260,9 +314,8 @@ def test_writing_is_passed_on():
     store.close()
 
 
-def test_a_write_that_was_given_up_does_not_undo_the_next_one():
-    over = threading.Event()
-    inner, store = stores([lambda: over.wait(60)], deadline_s=0.1)
+def test_a_write_that_was_given_up_does_not_undo_the_next_one(hang):
+    inner, store = stores([hang], deadline_s=0.1)
     with pytest.raises(StoreTimeout, match="does not answer"):
         put(store, b"old")
     with pytest.raises(StoreTimeout, match="still under way"):
@@ -271,7 +324,7 @@ def test_a_write_that_was_given_up_does_not_undo_the_next_one():
         store.delete("x", expected=ANY)
     store.put("y", [b"other"], expected=ANY)
     assert inner.written == [("put", "y", b"other", ANY)]
-    over.set()
+    hang.over.set()
     for _ in range(1000):
         try:
             put(store, b"new")
@@ -282,14 +335,13 @@ def test_a_write_that_was_given_up_does_not_undo_the_next_one():
     store.close()
 
 
-def test_a_write_waits_for_one_that_was_given_up():
-    over = threading.Event()
-    inner, store = stores([lambda: over.wait(60)], deadline_s=0.1)
+def test_a_write_waits_for_one_that_was_given_up(hang):
+    inner, store = stores([hang], deadline_s=0.1)
     with pytest.raises(StoreTimeout):
         put(store, b"old")
     patient = RetryStore(inner, Retrier(CONFIG))
     patient._orphans = store._orphans
-    threading.Timer(0.2, over.set).start()
+    threading.Timer(0.2, hang.over.set).start()
     put(patient, b"new")
     assert [entry[2] for entry in inner.written] == [b"old", b"new"]
     patient.close()
