@@ -165,7 +165,7 @@ class Daemon:
                 time.sleep(0.01)
         return self.status
 
-    def wait_for_log(self, text: str, timeout: float = 10.0) -> None:
+    def wait_for_log(self, text: str, timeout: float = END_TIMEOUT_S) -> None:
         give_up = time.monotonic() + timeout
         while text not in self.log:
             assert time.monotonic() < give_up, f"{text!r} not in the log:\n{self.log}"
@@ -270,7 +270,7 @@ class Mounter:
 
 def _pid(log: Path) -> int:
     """The daemon's process number, from the first line of its log, which comes soon."""
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + END_TIMEOUT_S
     while not (log.exists() and (found := _DAEMON.search(log.read_text()))):
         assert time.monotonic() < give_up, "the daemon logs nothing"
         time.sleep(0.01)

@@ -2,8 +2,9 @@
 
 Usage: fake_zarrfs.py [NAME=SECONDS]… SOURCE MOUNTPOINT -o …
 
-NAME is stall, drain or end for the settings of that name, open for how long opening takes, or fail
-for one that fails: with 1 before it is mounted, with 2 then, and before it serves.
+NAME is stall, drain or end for the settings of that name, or fail for one that fails: with 1 before
+it is mounted, with 2 then, and before it serves. While SOURCE has a file ``hold``, opening it and
+reads of ``nap`` wait.
 """
 
 import itertools
@@ -11,6 +12,7 @@ import logging
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import trio
 
@@ -22,6 +24,13 @@ from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, OpenMode,
 from zarrfs.fs.loop.answers import AfterReply, Answers
 
 CONTENT = b"0123456789" * 1000
+
+held = Path("hold")
+
+
+def wait_while_held() -> None:
+    while held.exists():
+        time.sleep(0.01)
 
 
 async def fine() -> bytes:
@@ -48,7 +57,7 @@ async def stall() -> bytes:
 
 
 async def nap() -> bytes:
-    await trio.sleep(1)
+    await trio.to_thread.run_sync(wait_while_held, abandon_on_cancel=True)
     return CONTENT
 
 
@@ -184,10 +193,12 @@ async def no_event_loop(*_: object) -> None:
 
 
 def main(arguments: list[str]) -> None:
+    global held  # noqa: PLW0603 - one process has one mount
     options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
     plain = arguments[: arguments.index("-o")]
     *settings, source, mount_point = plain
     chosen = {name: float(value) for name, _, value in (text.partition("=") for text in settings)}
+    held = Path(source, "hold")
 
     def serve(request, ready) -> None:
         # As in the real daemon, after the fork.
@@ -196,7 +207,7 @@ def main(arguments: list[str]) -> None:
         from zarrfs.fuse.watchdog import WatchdogConfig
 
         def open_filesystem(*_: object) -> FakeFileSystem:
-            time.sleep(chosen.get("open", 0.0))
+            wait_while_held()
             filesystem = FakeFileSystem()
             if chosen.get("fail") == 1:
                 del filesystem.answers

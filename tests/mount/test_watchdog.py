@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.mount.test_lifecycle import Reader
 from tests.soak import TIMES
 from tests.waiting import wait_for_request
 
@@ -33,7 +34,7 @@ def test_watchdog_frees_a_stalled_mount(mount_fake):
         check=False,
     )
     assert reader.returncode in (errno.ENOTCONN, errno.ECONNABORTED)
-    assert daemon.wait(10) == 1
+    assert daemon.wait() == 1
     assert not daemon.mounted
     assert "CRITICAL" in daemon.log
     assert "has not answered for 2 s" in daemon.log
@@ -53,9 +54,16 @@ def test_a_stopped_process_has_not_stalled(mount_fake):
 
 
 @pytest.mark.timeout(60)
-def test_slow_requests_are_no_stall(mount_fake):
-    daemon = mount_fake("stall=0.5")
-    assert len((daemon.path / "nap").read_bytes()) == 10_000
+def test_slow_requests_are_no_stall(mount_fake, source):
+    # More than a busy machine may keep the daemon from running.
+    daemon = mount_fake("stall=3")
+    (source / "hold").touch()
+    reader = Reader(daemon.path / "nap", daemon.path)
+    time.sleep(3.5)
+    assert reader.result is None
+    (source / "hold").unlink()
+    reader.join(30)
+    assert len(reader.result) == 10_000
     assert daemon.mounted
 
 
@@ -70,7 +78,7 @@ def test_changes_are_stored_when_the_watchdog_ends_it(mount_fake, name):
         wait_for_request(daemon.path)
         if name == "deaf":
             daemon.signal(signal.SIGTERM)
-        assert daemon.wait(20) == 1
+        assert daemon.wait() == 1
     assert reader.returncode in (errno.ENOTCONN, errno.ECONNABORTED)
     assert "CRITICAL" in daemon.log
     assert daemon.log.count("drained") == 1

@@ -17,6 +17,7 @@ from zarrfs.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
+from zarrfs.store import workers
 from zarrfs.store.base import (
     ANY,
     Blob,
@@ -25,7 +26,6 @@ from zarrfs.store.base import (
     Store,
     StoreTraits,
 )
-from zarrfs.store import workers
 from zarrfs.store.workers import current_call
 from zarrfs.store.wrappers import retry
 from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
@@ -250,8 +250,7 @@ def test_progress_puts_the_timeout_off(clock):
             clock.advance(0.06)
             progress()
             # The caller looks at the clock when its time seems to be over.
-            before = clock.looks
-            wait_until(lambda: clock.looks >= before + 2)
+            wait_until(lambda enough=clock.looks + 2: clock.looks >= enough)
 
     inner, store = stores([slow])
     assert store.info("x") == INFO
