@@ -362,6 +362,19 @@ def test_chains_of_filters(filters):
         codec.decode(zlib.compress(b"\0"))
 
 
+@pytest.mark.parametrize("filters", [
+    [{"id": "delta", "dtype": "<i2", "astype": []}, {"id": "shuffle"}],
+    [{"id": "shuffle"}, {"id": "delta", "dtype": "<i2", "astype": {}}],
+    [{"id": "shuffle"}, {"id": "fixedscaleoffset", "dtype": "<i2", "offset": 0, "scale": 1,
+                         "astype": []}],
+    [{"id": "shuffle"}, {"id": "astype", "encode_dtype": None, "decode_dtype": "<i2"}],
+])  # fmt: skip
+def test_types_of_filters_are_names(filters):
+    """numpy makes a type without bytes of [], and float64 of None."""
+    with pytest.raises(MetadataError, match=r"(astype|encode_dtype) is "):
+        parse(filters=filters)
+
+
 def meta(**members):
     document = {
         "zarr_format": 1, "shape": [4], "chunks": [2], "dtype": "<i2", "compression": None,

@@ -71,11 +71,17 @@ def encoded_types(members: Members) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """The types of a filter's decoded and encoded elements. Raises ValueError."""
     if members["id"] not in _TYPED:
         return np.dtype("u1"), np.dtype("u1")
-    decoded_name, encoded_name = type_parameters(members["id"])
+    names = type_parameters(members["id"])
+    given = {name: members[name] for name in names if members.get(name) is not None}
+    optional = () if members["id"] == "astype" else names[1:]
+    for name in names:
+        # numpy makes types of other values, too, such as float64 of None.
+        if not isinstance(given.get(name), str) and (name in given or name not in optional):
+            raise ValueError(f"{members['id']}: {name} is {members.get(name)!r}")
     try:
-        source = np.dtype(members.get(decoded_name))
+        source = np.dtype(given[names[0]])
         default = np.dtype("u1") if members["id"] == "categorize" else source
-        target = np.dtype(members.get(encoded_name) or default)
+        target = np.dtype(given.get(names[1], default))
     except TypeError as error:
         raise ValueError(f"{members['id']}: {reason_of(error)}") from error
     if source.hasobject or target.hasobject or not source.itemsize or not target.itemsize:
