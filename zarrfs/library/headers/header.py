@@ -24,8 +24,7 @@ from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.numpy_types import data_type_json
 from zarrfs.isolation.decoders import isolated
 from zarrfs.library.transfer.flat_form import parse_npy
-from zarrfs.views.headers.formats.envi import TYPES as ENVI_TYPES
-from zarrfs.views.headers.formats.metaimage import TYPES as META_TYPES
+from zarrfs.views.headers.type_names import TYPE_NAMES
 
 LARGEST_HEADER = 1 << 20
 """Bytes; the headers that programs write have hundreds."""
@@ -76,6 +75,12 @@ def integers(what: str, text: str) -> Shape:
     if not words or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in words):
         raise HeaderError(f"{what} is {text[:100]!r}")
     return tuple(map(int, words))
+
+
+def _zarr_types(format_name: str) -> dict[str, str]:
+    """Zarr's names of the types that a format can have, by the format's in lower case."""
+    names = TYPE_NAMES[format_name].items()
+    return {name.lower(): np.dtype(code).name for code, name in names if code != "b1"}
 
 
 def data_type(what: str, name: str, types: dict[str, str]) -> str:
@@ -137,11 +142,7 @@ def read_nrrd(path: str) -> Header:
     return Header(sizes[::-1], data_type("type", header.get("type", ""), _NRRD_TYPES))
 
 
-_META_TYPES = {
-    **{name.lower(): np.dtype(code).name for code, name in META_TYPES.items() if code != "b1"},
-    "met_long_long": "int64",
-    "met_ulong_long": "uint64",
-}
+_META_TYPES = _zarr_types("MetaImage") | {"met_long_long": "int64", "met_ulong_long": "uint64"}
 _META_END = b"ElementDataFile"
 
 
@@ -161,9 +162,7 @@ def read_metaimage(path: str) -> Header:
 
 ENVI = b"ENVI"
 
-_ENVI_TYPES = {
-    str(number): np.dtype(code).name for code, number in ENVI_TYPES.items() if code != "b1"
-}
+_ENVI_TYPES = _zarr_types("ENVI")
 _ENVI_AXES = {
     "bsq": ("bands", "lines", "samples"),
     "bil": ("lines", "bands", "samples"),

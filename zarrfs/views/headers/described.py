@@ -15,6 +15,7 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.facts.as_cf import of_times
 from zarrfs.views.facts.facts import Axis, Facts, Georeference, Number
 from zarrfs.views.headers.form import Inexpressible
+from zarrfs.views.headers.type_names import TYPE_NAMES
 
 # The longest last axis that its name makes channels. Behind lines and columns TIFF sets the limit.
 _MOST_CHANNELS = 4
@@ -136,9 +137,9 @@ class Described:
         within = math.prod(axis.length for axis in outer[places[0] + 1 :])
         return [names[band // within % len(names)] for band in range(bands)]
 
-    def type_in(self, table: Mapping[str, Any], format_name: str) -> Any:
+    def type_in(self, format_name: str) -> str:
         """The format's name of the element type. Raises Inexpressible."""
-        if (found := table.get(self.code)) is None:
+        if (found := TYPE_NAMES[format_name].get(self.code)) is None:
             raise Inexpressible(f"{format_name} has no {self.data_type.name}")
         return found
 

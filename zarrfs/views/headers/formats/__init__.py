@@ -1,1 +1,1 @@
-"""One module for each format, with a table of the types that the format can represent."""
+"""One module for each format; `type_names` has the types that the formats can represent."""

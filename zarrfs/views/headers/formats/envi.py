@@ -19,20 +19,6 @@ from zarrfs.views.facts.text import ascii_text, digits
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 
-TYPES = {
-    "b1": 1,
-    "u1": 1,
-    "i2": 2,
-    "i4": 3,
-    "f4": 4,
-    "f8": 5,
-    "c8": 6,
-    "c16": 9,
-    "u2": 12,
-    "u4": 13,
-    "i8": 14,
-    "u8": 15,
-}
 _MOST_BANDS = 65535
 """The most bands that GDAL opens."""
 _MOST_SAID = 8192
@@ -42,7 +28,7 @@ _UTM = re.compile(r"EPSG:32([67])(\d\d)", re.ASCII | re.IGNORECASE)
 
 def envi(array: Described) -> Plan:
     """Up to three axes as they are; all axes before the last two become one axis of bands."""
-    number = array.type_in(TYPES, "ENVI")
+    number = array.type_in("ENVI")
     array.check("ENVI", 1, 32)
     bands = array.channels or math.prod(array.shape[:-2])
     if bands > _MOST_BANDS:
@@ -52,7 +38,7 @@ def envi(array: Described) -> Plan:
     return partial(_form, array, number, bands)
 
 
-def _form(array: Described, number: int, bands: int) -> Form:
+def _form(array: Described, number: str, bands: int) -> Form:
     axes = (Axis(1), *array.image_axes)
     facts = array.facts
     lines = [

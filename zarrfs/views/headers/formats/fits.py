@@ -16,28 +16,16 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
 
 _BLOCK = 2880
-# BITPIX, and the zero point of a type that is stored with its first bit inverted.
-TYPES: dict[str, tuple[int, int | None]] = {
-    "b1": (8, None),
-    "u1": (8, None),
-    "i1": (8, -128),
-    "i2": (16, None),
-    "u2": (16, 1 << 15),
-    "i4": (32, None),
-    "u4": (32, 1 << 31),
-    "i8": (64, None),
-    "u8": (64, 1 << 63),
-    "f4": (-32, None),
-    "f8": (-64, None),
-}
+# The zero point of each type that is stored with its first bit inverted.
+_ZEROS = {"i1": -128, "u2": 1 << 15, "u4": 1 << 31, "u8": 1 << 63}
 _MOST_AXES = 99
 
 
 def fits(array: Described) -> Plan:
     """The primary image, of up to 99 axes."""
-    kind = array.type_in(TYPES, "FITS")
+    bits = int(array.type_in("FITS"))
     array.check("FITS", 1, _MOST_AXES, longest=2**63 - 1)
-    return partial(_form, array, *kind)
+    return partial(_form, array, bits, _ZEROS.get(array.code))
 
 
 def _form(array: Described, bits: int, zero: int | None) -> Form:

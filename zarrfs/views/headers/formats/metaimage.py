@@ -15,18 +15,6 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
 from zarrfs.views.headers.space import directions, is_spatial, placement
 
-# VTK crashes on the 64-bit integer types that the format also has.
-TYPES = {
-    "b1": "MET_UCHAR",
-    "i1": "MET_CHAR",
-    "u1": "MET_UCHAR",
-    "i2": "MET_SHORT",
-    "u2": "MET_USHORT",
-    "i4": "MET_INT",
-    "u4": "MET_UINT",
-    "f4": "MET_FLOAT",
-    "f8": "MET_DOUBLE",
-}
 _UNITS = {1e-6: "um", 1e-3: "mm", 1e-2: "cm"}
 _SPACE = {"x", "y", "z"}
 _MOST_AXES = 10
@@ -44,7 +32,7 @@ def mha(array: Described) -> Plan:
 
 
 def _plan(array: Described, data_file: str, layout: FlatConfig | None) -> Plan:
-    name = array.type_in(TYPES, "MetaImage")
+    name = array.type_in("MetaImage")
     array.check("MetaImage", 2, _MOST_AXES)
     return partial(_form, array, name, data_file, layout)
 

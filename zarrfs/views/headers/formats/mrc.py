@@ -12,15 +12,13 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.space import directions, is_spatial
 
-# Mode.
-TYPES = {"i1": 0, "i2": 1, "f4": 2, "c8": 4, "u2": 6, "f2": 12}
 _VERSION = 20140
 _IMOD = 1146047817
 
 
 def mrc(array: Described) -> Plan:
     """An image, or a volume."""
-    mode = array.type_in(TYPES, "MRC")
+    mode = int(array.type_in("MRC"))
     array.check("MRC", 2, 3)
     if array.channels:
         raise Inexpressible("MRC has no elements of several channels")

@@ -17,22 +17,6 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.headers.space import Directions, is_spatial, placement
 
-# Code of the data type.
-TYPES = {
-    "b1": 2,
-    "u1": 2,
-    "i2": 4,
-    "i4": 8,
-    "f4": 16,
-    "c8": 32,
-    "f8": 64,
-    "i1": 256,
-    "u2": 512,
-    "u4": 768,
-    "i8": 1024,
-    "u8": 1280,
-    "c16": 1792,
-}
 _COLOURS = {3: 128, 4: 2304}
 """The codes of bytes of red, green and blue, and of these and alpha."""
 
@@ -66,7 +50,7 @@ class _Header(NamedTuple):
 
 def nii(array: Described) -> Plan:
     """Two to seven axes: those of space come first, then time, then channels and others."""
-    code = array.type_in(TYPES, "NIfTI")
+    code = int(array.type_in("NIfTI"))
     axes = list(array.axes[::-1])
     if array.channels:
         if array.code != "u1" or array.channels not in _COLOURS:

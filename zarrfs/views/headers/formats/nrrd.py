@@ -16,19 +16,6 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Plan
 from zarrfs.views.headers.space import directions, placement
 
-TYPES = {
-    "b1": "uint8",
-    "i1": "int8",
-    "u1": "uint8",
-    "i2": "int16",
-    "u2": "uint16",
-    "i4": "int32",
-    "u4": "uint32",
-    "i8": "int64",
-    "u8": "uint64",
-    "f4": "float",
-    "f8": "double",
-}
 _MOST_AXES = 16
 _ALIGNMENT = 64
 
@@ -44,7 +31,7 @@ def nrrd(array: Described) -> Plan:
 
 
 def _plan(array: Described, data_file: str, layout: FlatConfig | None) -> Plan:
-    name = array.type_in(TYPES, "NRRD")
+    name = array.type_in("NRRD")
     array.check("NRRD", 1, _MOST_AXES, longest=2**63 - 1)
     return partial(_form, array, name, data_file, layout)
 

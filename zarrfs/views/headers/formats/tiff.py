@@ -34,7 +34,6 @@ from zarrfs.views.headers.tiff.directories import (
     fields,
 )
 from zarrfs.views.headers.tiff.tags import (
-    SAMPLE_FORMATS,
     gdal_metadata,
     georeference_tags,
     resolutions,
@@ -49,7 +48,7 @@ _SAMPLE = 6
 
 def tif(array: Described) -> Plan:
     """Planes of one channel, or of several interleaved ones."""
-    sample_format = array.type_in(SAMPLE_FORMATS, "TIFF")
+    sample_format = int(array.type_in("TIFF"))
     array.check("TIFF", 2, 32)
     if array.channels and len(array.axes) < 3:
         raise Inexpressible("TIFF takes planes of two axes")

@@ -10,20 +10,6 @@ from xml.sax.saxutils import escape
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, Form, Inexpressible, Plan
 
-TYPES = {
-    "b1": "Byte",
-    "u1": "Byte",
-    "u2": "UInt16",
-    "i2": "Int16",
-    "u4": "UInt32",
-    "i4": "Int32",
-    "u8": "UInt64",
-    "i8": "Int64",
-    "f4": "Float32",
-    "f8": "Float64",
-    "c8": "CFloat32",
-    "c16": "CFloat64",
-}
 # GDAL's pixel and line offsets are 32-bit numbers of bytes.
 _LARGEST_OFFSET = 2**31 - 1
 _MOST_BANDS = 8192
@@ -33,7 +19,7 @@ _BAND = 400
 
 def vrt(array: Described) -> Plan:
     """A raster with one band per plane, or per channel of an image."""
-    name = array.type_in(TYPES, "GDAL")
+    name = array.type_in("GDAL")
     array.check("GDAL", 1, 32)
     bands = array.channels or math.prod(array.shape[:-2])
     if bands > _MOST_BANDS:

@@ -12,8 +12,7 @@ from zarrfs.views.facts.text import number
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 
-_PCM, _FLOAT = 1, 3
-TYPES = {"u1": _PCM, "i2": _PCM, "i4": _PCM, "f4": _FLOAT, "f8": _FLOAT}
+_FLOAT = 3
 _RATES = ("sample_rate", "sampling_rate", "samplerate", "sampling_frequency", "fs")
 _MOST_CHANNELS = 64
 _LARGEST = 2**32 - 1
@@ -21,7 +20,7 @@ _LARGEST = 2**32 - 1
 
 def wav(array: Described) -> Plan:
     """Samples of at most 4 GiB, little-endian."""
-    kind = array.type_in(TYPES, "WAVE")
+    kind = int(array.type_in("WAVE"))
     array.check("WAVE", 1, 2)
     channels = array.shape[1] if len(array.shape) == 2 else 1
     if channels > _MOST_CHANNELS:

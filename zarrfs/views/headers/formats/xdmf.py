@@ -10,33 +10,19 @@ from zarrfs.views.facts.text import digits, xml_attribute
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 
-# Number type, and bytes of a number.
-TYPES = {
-    "b1": ("UChar", 1),
-    "u1": ("UChar", 1),
-    "i1": ("Char", 1),
-    "i2": ("Short", 2),
-    "u2": ("UShort", 2),
-    "i4": ("Int", 4),
-    "u4": ("UInt", 4),
-    "i8": ("Int", 8),
-    "f4": ("Float", 4),
-    "f8": ("Float", 8),
-}
-
 
 def xmf(array: Described) -> Plan:
     """A regular grid of two or three axes with numbers, or vectors of three, at its nodes."""
-    number = array.type_in(TYPES, "XDMF")
+    kind = array.type_in("XDMF")
     array.check("XDMF", 2, 4 if array.channels else 3)
     if array.channels not in (0, 3) or len(array.image_axes) < 2:
         raise Inexpressible("XDMF has no channels but vectors of three")
-    return partial(_form, array, number)
+    return partial(_form, array, kind)
 
 
-def _form(array: Described, number: tuple[str, int]) -> Form:
+def _form(array: Described, kind: str) -> Form:
     axes = array.image_axes
-    kind, size = number
+    size = array.data_type.item_size
     if len(axes) == 2:
         # VTK reads vectors in three dimensions only, and takes the axes of a plane for y and z.
         axes = (Axis(1), *axes)

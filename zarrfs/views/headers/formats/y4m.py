@@ -14,8 +14,6 @@ from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan
 from zarrfs.views.records import Records
 
-# The second one is an extension of ffmpeg.
-TYPES = {"u1": "mono", "u2": "mono16"}
 _RATES = ("frame_rate", "framerate", "fps", "frames_per_second")
 _DEFAULT_RATE = 25.0
 _MARK = b"FRAME\n"
@@ -24,7 +22,7 @@ _LARGEST_DENOMINATOR = 10**6
 
 def y4m(array: Described) -> Plan:
     """Images of one channel in the order of time; numbers of 16 bits are little-endian."""
-    colour = array.type_in(TYPES, "YUV4MPEG2")
+    colour = array.type_in("YUV4MPEG2")
     array.check("YUV4MPEG2", 3, 3)
     rates = [number(array.attributes.get(name)) for name in _RATES]
     if array.axes[0].role != "time" and rates == [None] * len(rates):

@@ -18,9 +18,6 @@ _OPEN = (
     f'<OME xmlns="{_NAMESPACE}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
     f'xsi:schemaLocation="{_NAMESPACE} {_NAMESPACE}/ome.xsd" Creator="zarrfs">'
 )
-_TYPES = {"b1": "uint8", "u1": "uint8", "u2": "uint16", "u4": "uint32", "i1": "int8", "i2": "int16",
-          "i4": "int32", "f4": "float", "f8": "double", "c8": "complex",
-          "c16": "double-complex"}  # fmt: skip
 _LETTERS: Mapping[Role, str] = {"z": "Z", "channel": "C", "time": "T"}
 _LENGTHS = {1.0: "m", 0.1: "dm", 1e-2: "cm", 1e-3: "mm", 1e-6: "µm", 1e-9: "nm", 1e-12: "pm",
             1e-15: "fm", 1e-10: "Å", 1e3: "km", 0.0254: "in", 0.3048: "ft", 0.9144: "yd",
@@ -44,7 +41,7 @@ def ome_xml(array: Described, name: str) -> str:
     said: dict[str, object] = {
         "ID": "Pixels:0",
         "DimensionOrder": "XY" + "".join(_LETTERS[role] for role in order),
-        "Type": array.type_in(_TYPES, "OME-TIFF"),
+        "Type": array.type_in("OME-TIFF"),
         "BigEndian": "false",
         "Interleaved": "true" if samples > 1 else "false",
         "SizeX": x.length,

@@ -41,7 +41,6 @@ from zarrfs.views.headers.tiff.directories import (
 from zarrfs.views.headers.tiff.levels import Level, is_ome, level_paths, levels, only_level
 from zarrfs.views.headers.tiff.ome_xml import ome_xml
 from zarrfs.views.headers.tiff.tags import (
-    SAMPLE_FORMATS,
     gdal_metadata,
     georeference_tags,
     resolutions,
@@ -98,7 +97,7 @@ def cog_tif(array: Described) -> Plan:
 def _check_map(level: Level) -> None:
     """Raises Inexpressible."""
     array = level.array
-    array.type_in(SAMPLE_FORMATS, "TIFF")
+    array.type_in("TIFF")
     if not array.is_on_earth:
         raise Inexpressible("the place of the image on the earth is not known")
     if len(level.outer) > 1 or (level.outer and array.channels):
@@ -328,7 +327,7 @@ def _entries(image: _Image, number: int) -> dict[int, Entry | Field]:
         # Their values stand elsewhere, or are another one in each directory.
         324: Field(LONG8, image.tiles(number), bytes(8)),
         325: Field(LONG, image.tiles(number), bytes(8)),
-        339: (SHORT, [array.type_in(SAMPLE_FORMATS, "TIFF")] * samples),
+        339: (SHORT, [int(array.type_in("TIFF"))] * samples),
     }
     reduced = len(image.levels) - 1
     if reduced and number == 0 and image.where != "chain":

@@ -12,14 +12,6 @@ from zarrfs.views.facts.units import metres
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.tiff.directories import DOUBLE, RATIONAL, SHORT, Entry
 
-# SampleFormat.
-SAMPLE_FORMATS = {
-    **dict.fromkeys(("b1", "u1", "u2", "u4", "u8"), 1),
-    **dict.fromkeys(("i1", "i2", "i4", "i8"), 2),
-    **dict.fromkeys(("f2", "f4", "f8"), 3),
-    **dict.fromkeys(("c8", "c16"), 6),
-}
-
 
 def resolutions(x: Axis, y: Axis) -> dict[int, Entry]:
     """Elements per centimetre along axes of known units of length."""
