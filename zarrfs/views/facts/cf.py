@@ -14,58 +14,54 @@ from zarrfs.views.facts.text import number, plain
 _ORIGIN = "latitude_of_projection_origin"
 _MERIDIAN = "longitude_of_central_meridian"
 _CENTRE = "longitude_of_projection_origin"
-_METHODS: dict[str, tuple[str, dict[str, str]]] = {
+_POLE = "straight_vertical_longitude_from_pole"
+_PARALLEL = {"standard_parallel_1": "standard_parallel"}
+_PARALLELS = {**_PARALLEL, "standard_parallel_2": "standard_parallel"}
+_SCALE = {"scale_factor": "scale_factor_at_projection_origin"}
+_AT_CENTRE = {"latitude_of_origin": _ORIGIN, "central_meridian": _CENTRE}
+_AT_MERIDIAN = {"latitude_of_origin": _ORIGIN, "central_meridian": _MERIDIAN}
+_AT_POLE = {"latitude_of_origin": _ORIGIN, "central_meridian": _POLE}
+_CENTERED = {"latitude_of_center": _ORIGIN, "longitude_of_center": _CENTRE}
+
+_Method = tuple[str, dict[str, str]]
+"""Its name in WKT, and the attribute that says each of its parameters."""
+
+_METHODS: dict[str, _Method] = {
     "transverse_mercator": (
         "Transverse_Mercator",
-        {
-            "latitude_of_origin": _ORIGIN,
-            "central_meridian": _MERIDIAN,
-            "scale_factor": "scale_factor_at_central_meridian",
-        },
+        _AT_MERIDIAN | {"scale_factor": "scale_factor_at_central_meridian"},
     ),
     "albers_conical_equal_area": (
         "Albers_Conic_Equal_Area",
-        {
-            "standard_parallel_1": "standard_parallel",
-            "standard_parallel_2": "standard_parallel",
-            "latitude_of_center": _ORIGIN,
-            "longitude_of_center": _MERIDIAN,
-        },
+        _PARALLELS | _CENTERED | {"longitude_of_center": _MERIDIAN},
     ),
-    "lambert_azimuthal_equal_area": (
-        "Lambert_Azimuthal_Equal_Area",
-        {"latitude_of_center": _ORIGIN, "longitude_of_center": _CENTRE},
-    ),
-    "azimuthal_equidistant": (
-        "Azimuthal_Equidistant",
-        {"latitude_of_center": _ORIGIN, "longitude_of_center": _CENTRE},
-    ),
-    "orthographic": (
-        "Orthographic",
-        {"latitude_of_origin": _ORIGIN, "central_meridian": _CENTRE},
-    ),
-    "stereographic": (
-        "Stereographic",
-        {
-            "latitude_of_origin": _ORIGIN,
-            "central_meridian": _CENTRE,
-            "scale_factor": "scale_factor_at_projection_origin",
-        },
-    ),
+    "lambert_azimuthal_equal_area": ("Lambert_Azimuthal_Equal_Area", _CENTERED),
+    "azimuthal_equidistant": ("Azimuthal_Equidistant", _CENTERED),
+    "orthographic": ("Orthographic", _AT_CENTRE),
+    "stereographic": ("Stereographic", _AT_CENTRE | _SCALE),
     "sinusoidal": ("Sinusoidal", {"longitude_of_center": _CENTRE}),
     "lambert_cylindrical_equal_area": (
         "Cylindrical_Equal_Area",
-        {"standard_parallel_1": "standard_parallel", "central_meridian": _MERIDIAN},
+        _PARALLEL | {"central_meridian": _MERIDIAN},
     ),
+    "lambert_conformal_conic": (
+        "Lambert_Conformal_Conic_1SP",
+        _AT_MERIDIAN | {"latitude_of_origin": "standard_parallel", "scale_factor": ""},
+    ),
+    "polar_stereographic": ("Polar_Stereographic", _AT_POLE | _SCALE),
+    "mercator": ("Mercator_1SP", {"central_meridian": _CENTRE} | _SCALE),
 }
-_LAMBERT = {
-    "latitude_of_origin": _ORIGIN,
-    "central_meridian": _MERIDIAN,
-    "standard_parallel_1": "standard_parallel",
+_OF_PARALLELS: dict[str, _Method] = {
+    "polar_stereographic": (
+        "Polar_Stereographic",
+        _AT_POLE | {"latitude_of_origin": "standard_parallel"},
+    ),
+    "mercator": ("Mercator_2SP", _PARALLEL | {"central_meridian": _CENTRE}),
 }
-_POLAR = {
-    "latitude_of_origin": "standard_parallel",
-    "central_meridian": "straight_vertical_longitude_from_pole",
+"""Those with a standard parallel."""
+
+_OF_TWO_PARALLELS: dict[str, _Method] = {
+    "lambert_conformal_conic": ("Lambert_Conformal_Conic_2SP", _AT_MERIDIAN | _PARALLELS),
 }
 _WGS_84 = (6378137.0, 298.257223563)
 
@@ -98,33 +94,10 @@ def cf_crs(said: Mapping[str, Any]) -> str:
     )
 
 
-def _method(kind: str, said: Mapping[str, Any]) -> tuple[str, dict[str, str]] | None:
+def _method(kind: str, said: Mapping[str, Any]) -> _Method | None:
     parallels = len(_numbers(said.get("standard_parallel")))
-    if kind == "lambert_conformal_conic":
-        if parallels > 1:
-            return "Lambert_Conformal_Conic_2SP", {
-                **_LAMBERT,
-                "standard_parallel_2": "standard_parallel",
-            }
-        tangent = {**_LAMBERT, "scale_factor": ""}
-        tangent["latitude_of_origin"] = tangent.pop("standard_parallel_1")
-        return "Lambert_Conformal_Conic_1SP", tangent
-    if kind == "polar_stereographic":
-        if parallels:
-            return "Polar_Stereographic", _POLAR
-        scaled = {**_POLAR, "scale_factor": "scale_factor_at_projection_origin"}
-        return "Polar_Stereographic", {**scaled, "latitude_of_origin": _ORIGIN}
-    if kind == "mercator":
-        if parallels:
-            return "Mercator_2SP", {
-                "standard_parallel_1": "standard_parallel",
-                "central_meridian": _CENTRE,
-            }
-        return "Mercator_1SP", {
-            "central_meridian": _CENTRE,
-            "scale_factor": "scale_factor_at_projection_origin",
-        }
-    return _METHODS.get(kind)
+    tables = (_METHODS, _OF_PARALLELS, _OF_TWO_PARALLELS)[: parallels + 1]
+    return next((table[kind] for table in reversed(tables) if kind in table), None)
 
 
 def _geographic(said: Mapping[str, Any]) -> str:
