@@ -31,26 +31,15 @@ class Records(NamedTuple):
 
     def position(self, offset: int) -> int:
         """The position of the first element byte at or after ``offset``."""
-        record, within = divmod(max(0, offset), len(self.mark) + self.size)
-        return min(record, self.total) * self.size + (
-            max(0, within - len(self.mark)) if record < self.total else 0
-        )
+        record, within = divmod(offset, len(self.mark) + self.size)
+        return record * self.size + max(0, within - len(self.mark))
 
-    def mark_places(self, offset: int, size: int) -> list[tuple[int, int, int]]:
-        """The marks in a range of the file.
-
-        For each: how many bytes of the range are before it, and its first and last (exclusive) byte
-        that are in the range.
-        """
+    def marks_in(self, offset: int, size: int) -> Iterator[tuple[int, bytes]]:
+        """The parts of marks in a range of the file, each with its place in the range."""
         step = len(self.mark) + self.size
-        found = []
-        for record in range(offset // step, min(self.total, -(-(offset + size) // step))):
-            at = record * step
-            first = max(0, offset - at)
-            last = min(len(self.mark), offset + size - at)
-            if first < last:
-                found.append((at + first - offset, first, last))
-        return found
+        for at in range(offset // step * step - offset, size, step):
+            if part := self.mark[max(0, -at) : size - at]:
+                yield max(0, at), part
 
     def woven(self, position: int, elements: memoryview) -> Iterator[tuple[int, memoryview]]:
         """Element bytes from ``position`` on, with the marks of the records that begin there.
@@ -82,11 +71,11 @@ class RecordsView(BodyView):
         data = memoryview(data)
         elements = []
         done = 0
-        for at, first, last in self._records.mark_places(offset, len(data)):
-            if data[at : at + last - first] != self._records.mark[first:last]:
+        for at, mark in self._records.marks_in(offset, len(data)):
+            if data[at : at + len(mark)] != mark:
                 raise NotPermitted("the header of each record follows from the array's metadata")
             elements.append(data[done:at])
-            done = at + last - first
+            done = at + len(mark)
         elements.append(data[done:])
         position = self._records.position(offset)
         inside = elements[0] if len(elements) == 1 else b"".join(elements)
@@ -96,16 +85,11 @@ class RecordsView(BodyView):
         return self._records.position(offset), self._records.position(offset + size)
 
     def _around(self, offset: int, size: int, inside: Data) -> Data:
-        places = self._records.mark_places(offset, size)
-        if not places:
-            return inside
         data = memoryview(inside)
         pieces: list[Data] = []
-        at = done = 0
-        for start, first, last in places:
-            pieces.append(data[done : done + start - at])
-            pieces.append(self._records.mark[first:last])
-            done += start - at
-            at = start + last - first
-        pieces.append(data[done:])
-        return b"".join(pieces)
+        marked = done = 0
+        for at, mark in self._records.marks_in(offset, size):
+            pieces += data[done : at - marked], mark
+            done = at - marked
+            marked += len(mark)
+        return b"".join((*pieces, data[done:])) if pieces else inside
