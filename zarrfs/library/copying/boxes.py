@@ -30,7 +30,7 @@ from zarrfs.library.copying.plan import BoxPlan, plan_boxes
 from zarrfs.library.transfer.tiles import Tile
 from zarrfs.store.base import ANY, Store
 from zarrfs.views.elements.elements import Elements, FlatConfig
-from zarrfs.views.elements.window import Window
+from zarrfs.views.elements.window import Box, Window
 
 # Boxes that are copied at once: one is stored while another one is read.
 AT_ONCE = 2
@@ -228,23 +228,16 @@ class BoxCopy:
 
     def _read_objects(self, origin: Index, shape: Shape) -> NDArray[Any]:
         """Elements of variable length."""
-        grid = self._source.layout.read
-        box = np.empty(shape, self._source.layout.data_type.dtype)
-        for result in self._source.read_chunks(list(grid.chunks_in(origin, shape))):
+        layout = self._source.layout
+        box = np.empty(shape, layout.data_type.dtype)
+        copies = Window(layout.read, origin, shape).copies(Box((0,) * len(shape), shape, 0))
+        by_chunk = {copy.chunk: copy for copy in copies}
+        for result in self._source.read_chunks(list(by_chunk)):
             if result.chunk is None:
                 assert result.error is not None
                 raise result.error
-            begin = grid.origin(result.index)
-            valid = grid.valid_shape(result.index)
-            lows = [max(a, o) for a, o in zip(begin, origin, strict=True)]
-            highs = [
-                min(a + v, o + n) for a, v, o, n in zip(begin, valid, origin, shape, strict=True)
-            ]
-            inside = zip(lows, highs, begin, strict=True)
-            part = result.chunk[tuple(slice(a - b, z - b) for a, z, b in inside)]
-            box[tuple(slice(a - o, z - o) for a, z, o in zip(lows, highs, origin, strict=True))] = (
-                part
-            )
+            _, source, target = by_chunk[result.index]
+            box[target] = result.chunk[source]
         return box
 
     # --- writing ----------------------------------------------------------------
