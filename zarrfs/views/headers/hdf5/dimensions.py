@@ -133,21 +133,33 @@ def coordinates_of(array: Described) -> list[Regular | Coordinates | None]:
 
 def _scale(name: str, dimension: Dimension) -> Dataset:
     """The dimension scale of an axis, with or without coordinates."""
-    length, regular = dimension.length, dimension.coordinates
-    if isinstance(regular, Coordinates):
-        return _said_scale(name, regular, dimension.name)
-    if regular is None:
+    length, known = dimension.length, dimension.coordinates
+    if known is None:
         kind = number_type(np.dtype(">f4"))
         return Dataset(name, kind, (length,), 4 * length, scale=True, absent=True)
-    values = regular.first + regular.step * np.arange(length, dtype=np.float64)
-    said = {"standard_name": regular.standard_name, "units": regular.unit}
-    said |= axis_attribute(dimension.name, said)
+    fill = None
+    if isinstance(known, Coordinates):
+        # netCDF has no float16.
+        dtype = np.dtype("f4") if known.values.dtype == np.float16 else known.values.dtype
+        values = known.values.astype(dtype.newbyteorder("<"))
+        metadata = known.metadata
+        array = Described(metadata.layout.data_type, (), facts=gather(metadata))
+        if array.no_data is not None:
+            fill = np.array(array.no_data).astype(values.dtype).tobytes()
+        own = {**metadata.attributes, **axis_attribute(dimension.name, metadata.attributes)}
+        attributes = typed_attributes(own, array)
+    else:
+        values = known.first + known.step * np.arange(length, dtype=np.float64)
+        said = {"standard_name": known.standard_name, "units": known.unit}
+        said |= axis_attribute(dimension.name, said)
+        attributes = [TypedAttribute(key, text) for key, text in said.items() if text]
     return Dataset(
         name,
         number_type(values.dtype),
-        (length,),
+        values.shape,
         values.nbytes,
-        attributes=[TypedAttribute(key, text) for key, text in said.items() if text],
+        fill,
+        attributes,
         scale=True,
         values=values.tobytes(),
     )
@@ -163,27 +175,3 @@ def axis_attribute(name: str, attributes: Mapping[str, Any]) -> Mapping[str, str
     if role not in ("y", "x") or said or name.lower().startswith(("lat", "lon")):
         return {}
     return {"axis": role.upper()}
-
-
-def _said_scale(name: str, said: Coordinates, axis: str) -> Dataset:
-    """The array of the source that has the coordinates.
-
-    axis : the name of the axis.
-    """
-    metadata = said.metadata
-    attributes = {**metadata.attributes, **axis_attribute(axis, metadata.attributes)}
-    array = Described(metadata.layout.data_type, (), facts=gather(metadata))
-    # netCDF has no float16.
-    kind = np.dtype("f4") if said.values.dtype == np.float16 else said.values.dtype
-    values = said.values.astype(kind.newbyteorder("<"))
-    missing = array.no_data
-    return Dataset(
-        name,
-        number_type(values.dtype),
-        values.shape,
-        values.nbytes,
-        None if missing is None else np.array(missing).astype(values.dtype).tobytes(),
-        typed_attributes(attributes, array),
-        scale=True,
-        values=values.tobytes(),
-    )
