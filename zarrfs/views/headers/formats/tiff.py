@@ -129,15 +129,9 @@ def _resolutions(array: Described, x: Axis, y: Axis) -> dict[int, Entry]:
     """Elements per unit: per centimetre, or per ImageJ's unit, which its description names."""
     if not is_imagej(array):
         return resolutions(x, y)
-    if x.spacing is None or y.spacing is None:
+    if x.spacing is None or (height := _in_unit(y, x)) is None:
         return {}
-    spacings = [x.size, y.size]
-    if x.unit != y.unit:
-        length = [metres(axis.unit) for axis in (x, y)]
-        if length[0] is None or length[1] is None:
-            return {}
-        spacings[1] *= ratio(length[1], length[0])
-    return resolutions_per(spacings, 1)
+    return resolutions_per([x.size, abs(height)], 1)
 
 
 def _placed(
