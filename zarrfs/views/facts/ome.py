@@ -53,14 +53,19 @@ class OmeLevel(NamedTuple):
 def ome_level(around: Around, rank: int) -> OmeLevel | None:
     """The facts about the array of ``rank`` axes; None if no group above it describes it."""
     for path, attributes in around.groups:
-        ome = attributes.get("ome")
-        said = ome if isinstance(ome, Mapping) else attributes
+        said = said_in(attributes)
         for scale in dicts(said.get("multiscales"))[:_MOST]:
             for dataset in dicts(scale.get("datasets")):
                 named = dataset.get("path")
                 if isinstance(named, str) and named.strip("/") == path:
                     return _level(said, scale, dataset, rank)
     return None
+
+
+def said_in(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """OME-Zarr's members of a group's attributes, which since 0.5 has them below ``ome``."""
+    ome = attributes.get("ome")
+    return ome if isinstance(ome, Mapping) else attributes
 
 
 def _level(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zarrfs.format.chunk_grid import Shape
+from zarrfs.views.facts.ome import said_in
 from zarrfs.views.facts.text import dicts
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Inexpressible
@@ -66,24 +67,19 @@ def level_paths(attributes: Mapping[str, Any]) -> list[str]:
     OME-Zarr: https://ngff.openmicroscopy.org/0.5/. The convention ``multiscales``, whose levels
     are arrays, or groups of arrays: https://github.com/zarr-conventions/multiscales.
     """
-    ome = attributes.get("ome")
-    said = (ome if isinstance(ome, Mapping) else attributes).get("multiscales")
+    said = said_in(attributes).get("multiscales")
     if isinstance(said, Mapping):
         named = [level.get("asset") for level in dicts(said.get("layout"))]
     else:
-        named = [level.get("path") for scale in dicts(said)[:1] for level in _datasets(scale)]
+        image = next(iter(dicts(said)), {})
+        named = [level.get("path") for level in dicts(image.get("datasets"))]
     paths = [path.strip("/") for path in named if isinstance(path, str) and path.strip("/")]
     return list(dict.fromkeys(paths))[:_MOST_LEVELS]
 
 
-def _datasets(scale: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return dicts(scale.get("datasets"))
-
-
 def is_ome(attributes: Mapping[str, Any]) -> bool:
     """Whether a group describes its levels in OME-Zarr's form."""
-    ome = attributes.get("ome")
-    said = (ome if isinstance(ome, Mapping) else attributes).get("multiscales")
+    said = said_in(attributes).get("multiscales")
     return isinstance(said, list) and bool(level_paths(attributes))
 
 
