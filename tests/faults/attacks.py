@@ -27,8 +27,9 @@ from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.codec import ChunkSpec, SizeBound
 from zarrfs.format.extension_types.variable import JSON
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.older.v2 import parse_array_v2
-from zarrfs.format.metadata.v3 import load_json, parse_node
+from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.registry import find_numcodecs_codec
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, open_store

@@ -9,8 +9,9 @@ from tests.fs.documents import CRC32C, GZIP, LITTLE, array_document, sharding
 from tests.fs.shards import index_bytes, shard, with_checksum
 from zarrfs.array.shards.shard_salvage import salvage_shard
 from zarrfs.errors import DecodeError
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.format.metadata.v3 import load_json, parse_node
+from zarrfs.format.metadata.v3 import parse_node
 
 SIDE = 16
 CHUNKS = 6

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.soak import examples
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.node import GroupMetadata
-from zarrfs.format.metadata.v3 import load_json, parse_node
+from zarrfs.format.metadata.v3 import parse_node
 
 
 class TestLeniency:

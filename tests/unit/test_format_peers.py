@@ -14,8 +14,9 @@ import zarr
 from zarr.codecs import numcodecs as zarr_numcodecs
 from zarr.storage import MemoryStore
 
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.older.v2 import parse_array_v2
-from zarrfs.format.metadata.v3 import load_json, parse_node
+from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.registry import NUMCODECS
 
 RANDOM = np.random.default_rng(7)

@@ -12,7 +12,7 @@ from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.format.chunk_grid import parse_grid, shape_of
 from zarrfs.format.chunk_layout import parse_chunk_keys
 from zarrfs.format.data_type import DataType, from_big_words
-from zarrfs.format.metadata.documents import load_json
+from zarrfs.format.metadata.documents import V3_NODE
 from zarrfs.format.metadata.kept import Consolidated
 from zarrfs.format.metadata.lenient import corrected
 from zarrfs.format.metadata.members import Damage, layout_of, noting, reading
@@ -21,10 +21,6 @@ from zarrfs.format.metadata.pipelines import parse_pipeline
 from zarrfs.format.pipeline import CodecPipeline
 from zarrfs.format.registry import parse_data_type
 from zarrfs.format.unserved import UnservedError, name_and_configuration
-
-__all__ = ["DOCUMENT", "load_json", "parse_node", "problems"]
-
-DOCUMENT = "zarr.json"
 
 # Members whose values are not checked here.
 _UNBOUNDED = ("attributes", "consolidated_metadata")
@@ -36,7 +32,7 @@ ARRAY_MEMBERS = {*_NODE, *_NEEDED, "dimension_names", "storage_transformers"}
 _GROUP_MEMBERS = {*_NODE, "consolidated_metadata"}
 
 
-def parse_node(value: Any, document: str = DOCUMENT, damage: Damage | None = None) -> NodeMetadata:
+def parse_node(value: Any, document: str = V3_NODE, damage: Damage | None = None) -> NodeMetadata:
     """The node that a parsed ``zarr.json`` describes. ``document`` names it in errors.
 
     damage : takes, as `noting` says, what is wrong with attributes and with a group.
