@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,14 +46,8 @@ def to_value(element: Any) -> bytes:
     return json.dumps(element, ensure_ascii=False).encode()
 
 
-class Measure(NamedTuple):
-    """The byte offset of every ``_ELEMENTS_A_STEP``-th element, and at last the end of the file."""
-
-    starts: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        return self.starts[-1]
+Measure: TypeAlias = tuple[int, ...]
+"""The byte offset of every ``_ELEMENTS_A_STEP``-th element, and at last the end of the file."""
 
 
 class Measures(NamedTuple):
@@ -87,7 +81,7 @@ def measure(elements: Elements) -> Measures:
         batch = elements.wait_for(first, min(first + _ELEMENTS_A_STEP, elements.count))
         lines.append(lines[-1] + sum(len(to_line(element)) for element in batch))
         values.append(values[-1] + sum(len(to_value(element)) for element in batch))
-    return Measures(Measure(tuple(lines)), Measure(tuple(values)))
+    return Measures(tuple(lines), tuple(values))
 
 
 class _MeasuredView(ReadOnlyView):
@@ -98,7 +92,7 @@ class _MeasuredView(ReadOnlyView):
 
     def __init__(self, elements: Elements, measure: Measure, size: int) -> None:
         self._elements = elements
-        self._starts = measure.starts
+        self._starts = measure
         self.size = size
 
     def read_now(self, offset: int, size: int) -> Data | None:
@@ -123,7 +117,7 @@ class ConcatenatedView(_MeasuredView):
     def __init__(
         self, elements: Elements, measure: Measure, to_bytes: Callable[[Any], bytes]
     ) -> None:
-        super().__init__(elements, measure, measure.size)
+        super().__init__(elements, measure, measure[-1])
         self._to_bytes = to_bytes
 
     def read(self, offset: int, size: int, answer: Answer) -> None:

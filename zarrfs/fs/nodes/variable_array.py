@@ -77,7 +77,7 @@ class VariableArray(MountedArray):
         if local == Local.OFFSETS:
             return offsets_size(self._elements)
         measures = self._measure()
-        return (measures.lines if local == Local.JSON_LINES else measures.values).size
+        return (measures.lines if local == Local.JSON_LINES else measures.values)[-1]
 
     def view(self, local: int) -> WritableView:
         """Raises ChunkError where the elements cannot be measured."""
