@@ -11,7 +11,7 @@ raises `zarrfs.errors.DecodeError`. It takes no more memory than the limits that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -23,7 +23,6 @@ from zarrfs.format.data_type import DataType
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Chunk: TypeAlias = NDArray[Any]
-Configuration: TypeAlias = Mapping[str, Any]
 
 # Bytes of headers and of flushed blocks that a compressed stream may have, by its length.
 _LEAST_OVERHEAD, _MOST_OVERHEAD = 1 << 12, 1 << 16

@@ -15,6 +15,7 @@ import numpy as np
 
 from zarrfs.errors import DecodeError, is_panic, reason_of
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
+from zarrfs.format.codecs.elementwise import float_parts
 from zarrfs.format.unserved import module_of
 
 _TYPES = ("u2", "u4", "u8", "i2", "i4", "i8", "f2", "f4", "f8")
@@ -52,11 +53,7 @@ def _numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type that pcodec gets for elements of ``dtype``: each is one number or a pair."""
     if dtype.kind in "mM":
         return np.dtype("<i8")
-    if dtype.kind == "c":
-        return np.dtype(f"<f{dtype.itemsize // 2}")
-    if dtype.names == ("real", "imag"):
-        return dtype["real"]
-    return dtype
+    return float_parts(dtype) or dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import Region
 from zarrfs.views.facts.affine import affine_of_part
 from zarrfs.views.facts.as_cf import as_cf
-from zarrfs.views.facts.facts import Around, Axis, Facts, Georeference
+from zarrfs.views.facts.facts import Around, Facts, Georeference
 from zarrfs.views.facts.gather import gather
 from zarrfs.views.facts.text import plain
 from zarrfs.views.facts.wcs import cards_of_part
@@ -99,7 +99,8 @@ def _in_file(facts: Facts, layout: FlatConfig) -> Georeference:
     if facts.y_axis is None or facts.x_axis is None:
         return Georeference()
     order = [*range(count)][:: -1 if layout.order == "F" else 1]
-    ends = order[: -1 if _has_channels(facts.axes, order) else None][-2:]
+    channels = Described.channels_of(tuple(facts.axes[i] for i in order))
+    ends = order[: -1 if channels else None][-2:]
     place = facts.georeference
     if ends == [facts.y_axis, facts.x_axis]:
         return place
@@ -110,7 +111,3 @@ def _in_file(facts: Facts, layout: FlatConfig) -> Georeference:
         x, width, row_x, y, column_y, height = place.transform
         place = place._replace(transform=(x, row_x, width, y, height, column_y))
     return place
-
-
-def _has_channels(axes: tuple[Axis, ...], order: list[int]) -> bool:
-    return bool(Described.channels_of(tuple(axes[i] for i in order)))
