@@ -6,7 +6,7 @@ nibabel, ITK, FSL, AFNI and SPM read it. Its fastest axis is the first one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -29,23 +29,30 @@ _ALIGNED = 2
 """The affine holds beside other files, here MetaImage and NRRD, and not in a scanner."""
 
 
-class _Header(NamedTuple):
+class _Version(NamedTuple):
     """
-    time : of the first volume.
-    scaling : slope and intercept.
-    affine : the first three rows; None if the numbers are too large.
+    size : of the header in bytes; the elements follow it.
+    magic : the text by which programs recognise it.
+    fields : the place and the form, as `struct` has it, of each field that is not zero.
     """
 
-    code: int
-    bits: int
-    dim: list[int]
-    pixdim: list[float]
-    time: float
-    units: int
-    scaling: tuple[float, float]
-    affine: list[float] | None
-    name: bytes
-    description: bytes
+    size: int
+    magic: bytes
+    fields: Mapping[str, tuple[int, str]]
+
+
+_FIRST = _Version(352, b"n+1\0", {
+    "size": (0, "i"), "regular": (38, "c"), "dim": (40, "8h"), "type": (70, "2h"),
+    "pixdim": (76, "8f"), "start": (108, "f"), "scaling": (112, "2f"), "units": (123, "B"),
+    "time": (136, "f"), "description": (148, "80s"), "aligned": (254, "h"), "affine": (280, "12f"),
+    "name": (328, "16s"), "magic": (344, "4s"),
+})  # fmt: skip
+_SECOND = _Version(544, b"n+2\0\r\n\x1a\n", {
+    "size": (0, "i"), "magic": (4, "8s"), "type": (12, "2h"), "dim": (16, "8q"),
+    "pixdim": (104, "8d"), "start": (168, "q"), "scaling": (176, "2d"), "time": (216, "d"),
+    "description": (240, "80s"), "aligned": (348, "i"), "affine": (400, "12d"), "units": (500, "i"),
+    "name": (508, "16s"),
+})  # fmt: skip
 
 
 def nii(array: Described) -> Plan:
@@ -95,21 +102,28 @@ def _form(array: Described, code: int, axes: list[Axis]) -> Form:
     facts = array.facts
     real = facts.packed and array.code[:1] in ("i", "u", "f")
     scaling = (1.0 if facts.scale is None else facts.scale, facts.offset or 0.0)
-    first = max(lengths) <= _LONGEST
-    pack = _first if first else _second
-    header = _Header(
-        code,
-        array.data_type.item_size * 8 * max(1, array.channels),
-        [len(axes), *lengths],
-        [1.0, *map(abs, spacings)],
-        time if abs(time) < 3e38 else 0.0,
-        units,
-        scaling if real and max(map(abs, scaling)) < 3e38 else (1.0, 0.0),
-        affine,
-        ascii_text(array.name, 15).encode(),
-        ascii_text(facts.description or array.name, 79).encode(),
-    )
-    return Form(pack(">" if array.big else "<", header), array.layout)
+    version = _FIRST if max(lengths) <= _LONGEST else _SECOND
+    values: dict[str, Sequence[float | bytes]] = {
+        "size": [version.size - 4],
+        "magic": [version.magic],
+        "regular": [b"r"],
+        "start": [version.size],
+        "type": [code, array.data_type.item_size * 8 * max(1, array.channels)],
+        "dim": [len(axes), *lengths],
+        "pixdim": [1.0, *map(abs, spacings)],
+        "time": [time if abs(time) < 3e38 else 0.0],
+        "units": [units],
+        "scaling": scaling if real and max(map(abs, scaling)) < 3e38 else (1.0, 0.0),
+        "name": [ascii_text(array.name, 15).encode()],
+        "description": [ascii_text(facts.description or array.name, 79).encode()],
+        # Its first three rows, unless the numbers are too large.
+        **({} if affine is None else {"aligned": [_ALIGNED], "affine": affine}),
+    }
+    header = bytearray(version.size)
+    for name in values.keys() & version.fields.keys():
+        place, form = version.fields[name]
+        struct.pack_into((">" if array.big else "<") + form, header, place, *values[name])
+    return Form(bytes(header), array.layout)
 
 
 def _affine(axes: list[Axis], known: Directions) -> list[float]:
@@ -145,41 +159,3 @@ def _code(unit: float, codes: Mapping[float, int]) -> tuple[float, int]:
     """The unit of NIfTI for another one, and its code."""
     smaller = [(base, code) for base, code in codes.items() if base <= unit]
     return (smaller or [*codes.items()][-1:])[0]
-
-
-def _first(end: str, said: _Header) -> bytes:
-    header = bytearray(352)
-    struct.pack_into(end + "i", header, 0, 348)
-    struct.pack_into(end + "c", header, 38, b"r")
-    struct.pack_into(end + "8h", header, 40, *said.dim)
-    struct.pack_into(end + "hh", header, 70, said.code, said.bits)
-    struct.pack_into(end + "8f", header, 76, *said.pixdim)
-    struct.pack_into(end + "fff", header, 108, 352.0, *said.scaling)
-    header[123] = said.units
-    struct.pack_into(end + "f", header, 136, said.time)
-    struct.pack_into("80s", header, 148, said.description)
-    struct.pack_into("16s", header, 328, said.name)
-    if said.affine is not None:
-        struct.pack_into(end + "hh", header, 252, 0, _ALIGNED)
-        struct.pack_into(end + "12f", header, 280, *said.affine)
-    header[344:348] = b"n+1\0"
-    return bytes(header)
-
-
-def _second(end: str, said: _Header) -> bytes:
-    header = bytearray(544)
-    struct.pack_into(end + "i", header, 0, 540)
-    header[4:12] = b"n+2\0\r\n\x1a\n"
-    struct.pack_into(end + "hh", header, 12, said.code, said.bits)
-    struct.pack_into(end + "8q", header, 16, *said.dim)
-    struct.pack_into(end + "8d", header, 104, *said.pixdim)
-    struct.pack_into(end + "q", header, 168, 544)
-    struct.pack_into(end + "dd", header, 176, *said.scaling)
-    struct.pack_into(end + "d", header, 216, said.time)
-    struct.pack_into("80s", header, 240, said.description)
-    if said.affine is not None:
-        struct.pack_into(end + "ii", header, 344, 0, _ALIGNED)
-        struct.pack_into(end + "12d", header, 400, *said.affine)
-    struct.pack_into(end + "i", header, 500, said.units)
-    struct.pack_into("16s", header, 508, said.name)
-    return bytes(header)
