@@ -266,9 +266,7 @@ def _in_chunks(base: NewArray, form: CopyForm, rank: int) -> NewArray:
     unsharded = form.shards is not None and not form.shards
     codecs = form.codecs
     if chunks is None and shards is None and not unsharded:
-        if codecs is None:
-            return base
-        return replace(base, codecs=codecs, order=base.order)
+        return base if codecs is None else replace(base, codecs=codecs)
     if codecs is None:
         codecs = base.codecs
         if shards is None and codecs is not None:

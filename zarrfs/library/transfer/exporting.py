@@ -26,7 +26,6 @@ from zarrfs.library.transfer.transfer import (
 )
 from zarrfs.views.elements.elements import Elements
 from zarrfs.views.headers.describe import describe
-from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form
 
 _AHEAD = 3
@@ -95,9 +94,11 @@ def export_array(
 
 def _made(source: Opened, form: FlatForm) -> tuple[Form, Elements]:
     """The bytes around the elements, and the elements."""
-    made = form.form(_described(source, form))
+    region, metadata = source.region, source.metadata
+    part = None if region.shape == metadata.shape and not region.dropped else region
+    made = form.form(describe(metadata, form.layout, source.path, source.around, part))
     assert made.layout is not None, "cannot export to a header alone"
-    window = source.window(source.metadata.layout.read)
+    window = source.window(metadata.layout.read)
     return made, Elements(source.array, window, made.layout)
 
 
@@ -109,14 +110,6 @@ def export_tiles(task: TileTask) -> None:
             largest = max(tile.elements for tile in task.tiles)
             for _ in _written(out, elements, task.tiles, largest, made, keep=True):
                 pass
-
-
-def _described(source: Opened, form: FlatForm) -> Described:
-    region = source.region
-    whole = region.shape == source.metadata.shape and not region.dropped
-    return describe(
-        source.metadata, form.layout, source.path, source.around, None if whole else region
-    )
 
 
 def _write_tiles(

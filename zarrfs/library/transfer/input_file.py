@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 
 from zarrfs.errors import UsageError
-from zarrfs.library.transfer.transfer import STANDARD_STREAM, TransferError
+from zarrfs.library.transfer.transfer import STANDARD_STREAM, TransferError, naming
 
 
 class Input:
@@ -54,10 +54,8 @@ class Input:
         return not self.take(1)
 
     def _fill(self, memory: memoryview) -> int:
-        try:
+        with naming(self.name):
             return self._file.readinto(memory)
-        except OSError as error:
-            raise TransferError(f"{self.name}: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -66,10 +64,8 @@ def input_file(name: str) -> Iterator[Input]:
     standard = name == STANDARD_STREAM
     if standard and (sys.stdin is None or sys.stdin.closed):
         raise UsageError("standard input is closed")
-    try:
+    with naming(name):
         opened = sys.stdin.fileno() if standard else name
         file = open(opened, "rb", closefd=not standard)  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise TransferError(f"{name}: {error.strerror or error}") from error
     with file:
         yield Input("standard input" if standard else name, file)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from zarrfs.library.transfer.transfer import STANDARD_STREAM, TransferError
+from zarrfs.library.transfer.transfer import STANDARD_STREAM, TransferError, naming
 
 PART = ".zarrfs-part"
 """Ends the name of a file that is not whole yet."""
@@ -78,12 +78,9 @@ def output(
         sys.stdout.flush()
         yield _Stream("standard output", sys.stdout.fileno())
         return
-    try:
+    mode = None
+    with naming(name), contextlib.suppress(FileNotFoundError):
         mode = os.stat(name).st_mode
-    except FileNotFoundError:
-        mode = None
-    except OSError as error:
-        raise _failure(name, error) from error
     if mode is not None and stat.S_ISDIR(mode):
         raise TransferError(f"{name}: is a directory")
     if mode is None or stat.S_ISREG(mode):
@@ -93,18 +90,14 @@ def output(
             yield part
         return
     # A FIFO or a device: there is nothing to be renamed.
-    try:
+    with naming(name):
         fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _failure(name, error) from error
-    try:
-        yield _Stream(name, fd)
-        if stat.S_ISBLK(mode):
-            os.fsync(fd)
-    except OSError as error:
-        raise _failure(name, error) from error
-    finally:
-        os.close(fd)
+        try:
+            yield _Stream(name, fd)
+            if stat.S_ISBLK(mode):
+                os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 class _Stream(Output):
@@ -115,13 +108,12 @@ class _Stream(Output):
     def write(self, offset: int, data: memoryview) -> None:
         assert offset == self._position, "a stream cannot go back"
         self._position += len(data)
-        try:
-            while data:
-                data = data[os.write(self._fd, data) :]
-        except BrokenPipeError as error:
-            raise OutputClosed(f"{self._name}: its reader has closed it") from error
-        except OSError as error:
-            raise _failure(self._name, error) from error
+        with naming(self._name):
+            try:
+                while data:
+                    data = data[os.write(self._fd, data) :]
+            except BrokenPipeError as error:
+                raise OutputClosed(f"{self._name}: its reader has closed it") from error
 
 
 @contextmanager
@@ -130,15 +122,13 @@ def part_of(path: str) -> Iterator[Output]:
 
     At the end all is on the disk. Raises TransferError.
     """
-    try:
+    with naming(path):
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             yield _Part(path, fd)
             os.fsync(fd)
         finally:
             os.close(fd)
-    except OSError as error:
-        raise _failure(path, error) from error
 
 
 class _Part(Output):
@@ -147,13 +137,11 @@ class _Part(Output):
     seekable = True
 
     def write(self, offset: int, data: memoryview) -> None:
-        try:
+        with naming(self._name):
             while data:
                 written = os.pwrite(self._fd, data, offset)
                 offset += written
                 data = data[written:]
-        except OSError as error:
-            raise _failure(self._name, error) from error
 
 
 class _PartFile(_Part):
@@ -185,14 +173,12 @@ class _PartFile(_Part):
 
     def __enter__(self) -> _PartFile:
         try:
-            self._fd = os.open(self.path, _CREATE | (0 if self._resume else os.O_EXCL), 0o666)
-            self._open()
-        except OSError as error:
-            if isinstance(error, FileExistsError):
+            with naming(self._name):
+                self._fd = os.open(self.path, _CREATE | (0 if self._resume else os.O_EXCL), 0o666)
+                self._open()
+        except BaseException as error:
+            if isinstance(error.__cause__, FileExistsError):
                 self.path = ""  # another program's file
-            self._abandon()
-            raise _failure(self._name, error) from error
-        except BaseException:
             self._abandon()
             raise
         return self
@@ -218,20 +204,17 @@ class _PartFile(_Part):
     def note(self, done: int) -> None:
         self.done = done
         if self._resume and time.monotonic() - self._noted >= _NOTE_SECONDS:
-            try:
+            with naming(self._name):
                 self._write_state()
-            except OSError as error:
-                raise _failure(self._name, error) from error
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                self._finish()
+                with naming(self._name):
+                    self._finish()
             elif self._resume:
                 with contextlib.suppress(OSError):
                     self._write_state()
-        except OSError as error:
-            raise _failure(self._name, error) from error
         finally:
             self._abandon()
 
@@ -292,7 +275,3 @@ class _PartFile(_Part):
                 os.fsync(fd)
         finally:
             os.close(fd)
-
-
-def _failure(name: str, error: OSError) -> TransferError:
-    return TransferError(f"{name}: {error.strerror or error}")

@@ -38,6 +38,15 @@ class TransferError(ZarrfsError):
     """A file could not be read or written. The text names it."""
 
 
+@contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Converts an OSError to a TransferError."""
+    try:
+        yield
+    except OSError as error:
+        raise TransferError(f"{file}: {error.strerror or error}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class TransferConfig:
     """
