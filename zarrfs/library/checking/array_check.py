@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -28,8 +28,8 @@ from zarrfs.format.metadata.documents import DOCUMENT_NAMES
 from zarrfs.library.checking.findings import MOST_INDICES, Finding
 from zarrfs.library.checking.lost_chunks import (
     ASIDE,
+    RECORD,
     LostChunks,
-    is_record,
     missing_in,
     remember,
     still_lost,
@@ -97,10 +97,9 @@ class ArrayCheck:
                 if index is not None and grid.contains(index):
                     yield index
                     continue
-                if is_record(key):
-                    continue
                 if key.startswith(f"{ASIDE}/"):
-                    report(Finding("aside", join(path, key), "was set aside by a repair"))
+                    if not key.endswith(RECORD):
+                        report(Finding("aside", join(path, key), "was set aside by a repair"))
                 elif index is not None:
                     reason = f"chunk {list(index)} lies outside the grid of {list(grid.counts)}"
                     report(Finding("orphan", join(path, key), reason))
@@ -126,7 +125,7 @@ class ArrayCheck:
         return done
 
     def _check(self, stored: Index, done: CheckedObjects) -> None:
-        reasons: dict[str, int] = defaultdict(int)
+        reasons: Counter[str] = Counter()
         bad: list[Index] = []
         readable = unreadable = 0
         for batch in self._batches(stored):
@@ -148,7 +147,7 @@ class ArrayCheck:
         done.unverified += 0 if verified else readable
         if not unreadable:
             return
-        reason = max(reasons, key=lambda text: reasons[text])
+        ((reason, _),) = reasons.most_common(1)
         sharded = self._array.layout.sharded
         if len(reasons) > 1:
             reason += f" (and {len(reasons) - 1} more)"

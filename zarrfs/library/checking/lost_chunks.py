@@ -16,7 +16,9 @@ from zarrfs.store.base import ANY
 ASIDE = ".zarrfs-damaged"
 """Directory beside an array's chunks in which the originals of repaired objects are kept."""
 
-_SUFFIX = ".lost.json"
+RECORD = ".lost.json"
+"""Ends the key of a record in that directory."""
+
 _LARGEST_RECORD = 16 << 20
 _MOST_RECORDED = 100_000
 
@@ -32,11 +34,6 @@ class LostChunks(NamedTuple):
     shard: Index
     chunks: tuple[Index, ...]
     aside: str
-
-
-def is_record(key: str) -> bool:
-    """Whether a key below an array is that of a record."""
-    return key.startswith(f"{ASIDE}/") and key.endswith(_SUFFIX)
 
 
 def remember(array: Array, lost: LostChunks) -> None:
@@ -55,7 +52,7 @@ def still_lost(array: Array) -> Iterator[Finding]:
     except StoreListingUnsupported:
         return
     for name in names:
-        if not name.endswith(_SUFFIX):
+        if not name.endswith(RECORD):
             continue
         key = join(array.path, f"{ASIDE}/{name}")
         try:
@@ -99,7 +96,7 @@ def _missing(array: Array, lost: LostChunks) -> Iterator[Index]:
 
 def _key(array: Array, shard: Index) -> str:
     name = ".".join(map(str, shard)) or "0"
-    return join(array.path, f"{ASIDE}/{name}{_SUFFIX}")
+    return join(array.path, f"{ASIDE}/{name}{RECORD}")
 
 
 def _read(array: Array, key: str) -> LostChunks | None:

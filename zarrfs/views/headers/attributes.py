@@ -98,10 +98,8 @@ def _made(name: str, value: Any, array: Described | None) -> str | list[str] | N
 def _typed(value: Any) -> str | list[str] | NDArray[Any] | None:
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, bool):
-        return np.array(int(value), "i8")
     if isinstance(value, int | float):
-        return _numbers([value], scalar=True)
+        return _numbers(value, [value])
     if isinstance(value, list | tuple):
         # Do not convert a value that would not fit.
         if len(value) > _LARGEST:
@@ -109,7 +107,7 @@ def _typed(value: Any) -> str | list[str] | NDArray[Any] | None:
         if value and all(
             isinstance(item, int | float) and not isinstance(item, bool) for item in value
         ):
-            return _numbers(list(value), scalar=False)
+            return _numbers(value, value)
         if all(isinstance(item, str) for item in value):
             texts = [_text(item) for item in value]
             kept = [text for text in texts if text is not None]
@@ -130,10 +128,9 @@ def _text(value: str) -> str | None:
     return value
 
 
-def _numbers(values: list[int | float], *, scalar: bool) -> NDArray[Any] | None:
+def _numbers(value: Any, parts: Sequence[int | float]) -> NDArray[Any] | None:
+    """``parts`` : the numbers in ``value``, which may be one itself."""
     try:
-        whole = all(isinstance(value, int) for value in values)
-        found = np.array(values, "i8" if whole else "f8")
+        return np.array(value, "i8" if all(isinstance(part, int) for part in parts) else "f8")
     except OverflowError:
         return None
-    return found.reshape(()) if scalar else found
