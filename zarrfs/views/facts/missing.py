@@ -154,12 +154,8 @@ def _cast(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     # CF stores unsigned numbers in signed types: 255 is the byte -1.
     if isinstance(value, int) and dtype.kind in "iu" and int(found) != value:
         bits = 8 * dtype.itemsize
-        return found if -(1 << bits - 1) <= value < 1 << bits and _wraps(value, found) else None
+        return found if -(1 << bits - 1) <= value < 1 << bits else None
     return found if bool(found == value) else None
-
-
-def _wraps(value: int, found: NDArray[Any]) -> bool:
-    return (int(found) - value) % (1 << 8 * found.dtype.itemsize) == 0
 
 
 def packing(attributes: Mapping[str, Any]) -> tuple[float | None, float | None]:
