@@ -40,8 +40,8 @@ def fault(request) -> Fault:
 def test_a_mount_ends_by_its_deadline_and_keeps_what_it_could_not_store(
     server, fault, mount_daemon, tmp_path
 ):
-    options = f"rw,flush_delay=3600,drain_timeout=1,journal={tmp_path}/kept"
-    daemon = mount_daemon("s3://b/a.zarr", options, quiet=False)
+    options = f"rw,flush_delay=3600,journal={tmp_path}/kept"
+    daemon = mount_daemon("s3://b/a.zarr", options, "drain_timeout=1", quiet=False)
     file = os.open(daemon.path / "array.bin", os.O_RDWR)
     os.pwrite(file, DATA.tobytes(), 0)
     server.plan = lambda _method, _target: fault
@@ -130,8 +130,10 @@ def test_a_change_of_a_shard_that_is_too_large_to_rewrite_is_kept(server, mount_
     files = [path for path in root.rglob("*") if path.is_file()]
     for path in files:
         server.put("b", f"large.zarr/{path.relative_to(root)}", path.read_bytes())
-    options = f"rw,drain_timeout=1,journal={tmp_path}/kept"
-    daemon = mount_daemon("s3://b/large.zarr", f"{options},memory=16M", quiet=False)
+    options = f"rw,journal={tmp_path}/kept"
+    daemon = mount_daemon(
+        "s3://b/large.zarr", f"{options},memory=16M", "drain_timeout=1", quiet=False
+    )
     file = os.open(daemon.path / "array.bin", os.O_RDWR)
     os.pwrite(file, b"\1\2\3", 100_000)
     with pytest.raises(OSError, match=r"\[Errno"):

@@ -185,8 +185,8 @@ def test_a_daemon_killed_while_it_waits_for_itself_frees_its_users(
         wait_until(lambda: waits_for_a_page(daemon.pid))
         daemon.signal(signal.SIGKILL)
         assert daemon.wait() == -signal.SIGKILL
-        assert reader.wait(20) == 1
-        assert writer.wait(20) == 1
+        assert reader.wait(40) == 1
+        assert writer.wait(40) == 1
     wait_for_end([nursery])
     # It is the one connection that was broken.
     assert (other.path / "array.bin").stat().st_size

@@ -16,12 +16,14 @@ from tests.remote_server.service import Reply, Request, answer
 
 _CONTROL = "/.control/"
 _READ = 1 << 18
+TOGETHER_S = 20.0
 
 
 class RemoteServer:
     """Objects behind one port of the loopback interface; see the package.
 
     plan : told of each request by method and target, what goes wrong with it. Default nothing.
+    together : no request is answered before so many were in flight at once, or `TOGETHER_S` passed.
     ranges : whether parts of objects are sent. Default True.
     keys : access keys that may ask; None: everybody may.
     """
@@ -29,6 +31,7 @@ class RemoteServer:
     def __init__(self, link: Link = Link(), *, port: int = 0) -> None:  # noqa: B008 - frozen
         self.link = link
         self.plan: Callable[[str, str], Fault | None] = lambda _method, _target: None
+        self.together = 0
         self.ranges = True
         self.keys: frozenset[str] | None = None
         self.objects = Objects()
@@ -154,10 +157,16 @@ class RemoteServer:
                 self.counts.received += len(request.body)
                 await asyncio.sleep(self.link.latency_s * (2 if is_new else 1))
                 is_new = False
+                await self._gathered()
                 if not await self._respond(writer, request, down):
                     return
             finally:
                 self.counts.end()
+
+    async def _gathered(self) -> None:
+        give_up = self._loop.time() + TOGETHER_S
+        while self.counts.most_in_flight < self.together and self._loop.time() < give_up:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
     async def _respond(self, writer: asyncio.StreamWriter, request: Request, down: Pace) -> bool:
         """Whether the connection goes on."""

@@ -27,7 +27,7 @@ from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
 from zarrfs.store.wrappers.retry import RetryConfig
 
-QUICK = RetryConfig(attempt_timeout_s=10, deadline_s=30, first_pause_s=0.01, max_pause_s=0.05)
+QUICK = RetryConfig(attempt_timeout_s=30, deadline_s=100, first_pause_s=0.01, max_pause_s=0.05)
 SECRET = "hunter2-very-secret"
 
 

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from tests.waiting import wait_until
 from zarrfs.fs.loop import answers
 from zarrfs.fs.loop.answers import Answers
 
@@ -26,10 +27,15 @@ class Asked:
         self.answer = answer
         self.begun.set()
 
-    def answer_soon(self, value, after=0.05):
+    def answer_soon(self, value, turned):
+        """Once the loop has had time to turn, or has turned if that is a test of it."""
+
         def run():
-            assert self.begun.wait(5)
-            time.sleep(after)
+            assert self.begun.wait(30)
+            if turned is None:
+                time.sleep(0.05)
+            else:
+                wait_until(turned)
             self.answer(value)
 
         thread = threading.Thread(target=run)
@@ -60,14 +66,17 @@ async def loop_turns(turns, until):
         await trio.sleep(0.001)
 
 
-async def wait_beside(waits, asked, value):
-    """The answer, and how often the loop did something else until it came."""
+async def wait_beside(waits, asked, value, *, turns_first=False):
+    """The answer, and how often the loop did something else until it came.
+
+    turns_first : whether the answer comes only after the loop has done something else.
+    """
     turns, over = [], trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(loop_turns, turns, over)
         await trio.sleep(0.005)
         before = len(turns)
-        thread = asked.answer_soon(value)
+        thread = asked.answer_soon(value, (lambda: len(turns) > before) if turns_first else None)
         got = await waits.wait(asked)
         after = len(turns)
         over.set()
@@ -82,25 +91,25 @@ async def test_the_only_one_that_waits_does_so_without_the_loop(waits):
 
 async def test_gives_way_to_a_request(waits, requests):
     os.write(requests[1], b"r")
-    got, turns = await wait_beside(waits, Asked(), "answer")
+    got, turns = await wait_beside(waits, Asked(), "answer", turns_first=True)
     assert got == "answer"
     assert turns > 0
 
 
 async def test_without_anybody_to_give_way_to_the_loop_goes_on():
-    got, turns = await wait_beside(Answers(), Asked(), "answer")
+    got, turns = await wait_beside(Answers(), Asked(), "answer", turns_first=True)
     assert got == "answer"
     assert turns > 0
 
 
 async def test_an_answer_that_takes_long_comes_through_the_loop(waits, monkeypatch):
     monkeypatch.setattr(answers, "_PATIENCE", 0.01)
-    got, turns = await wait_beside(waits, Asked(), "answer")
+    got, turns = await wait_beside(waits, Asked(), "answer", turns_first=True)
     assert got == "answer"
     assert turns > 0
     # And so does the next one, from the beginning; then they are quick again.
     monkeypatch.setattr(answers, "_PATIENCE", LONG)
-    assert (await wait_beside(waits, Asked(), 2))[1] > 0
+    assert (await wait_beside(waits, Asked(), 2, turns_first=True))[1] > 0
     assert await wait_beside(waits, Asked(), 3) == (3, 0)
 
 
