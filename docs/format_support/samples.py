@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.data_type import DataType
+from zarrfs.format.metadata.documents import load_json
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.older.v1 import parse_array_v1
 from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.format.metadata.pipelines import parse_pipeline
-from zarrfs.format.metadata.v3 import load_json, parse_node
+from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.pipeline import ChunkCodec
 
 Json = dict[str, Any]
