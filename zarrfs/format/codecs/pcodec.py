@@ -8,7 +8,7 @@ count, as in numcodecs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -38,15 +38,7 @@ class PcodecCodec:
         numbers = _numbers(spec.dtype)
         if numbers.str[1:] not in _TYPES:
             raise ValueError(f"pcodec cannot hold {spec.data_type.name}")
-        codec = module.PCodec(
-            self.level,
-            mode_spec=self.mode_spec,
-            delta_spec=self.delta_spec,
-            paging_spec=self.paging_spec,
-            delta_encoding_order=self.delta_encoding_order,
-            equal_pages_up_to=self.equal_pages_up_to,
-        )
-        return BoundPcodec(spec, module.standalone, codec, numbers)
+        return BoundPcodec(spec, module.standalone, module.PCodec(**asdict(self)), numbers)
 
 
 def _numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
