@@ -182,7 +182,7 @@ def test_threads_that_wait_for_memory_to_store_leave_their_work_to_others():
 
         def store() -> None:
             with write_back.room_to_store(100):
-                write_back.each(lambda _number: together.wait(10) and None, 3)
+                write_back.each(lambda _number: together.wait(20) and None, 3)
                 done.release()
 
         for _ in range(3):
@@ -194,13 +194,17 @@ def test_threads_that_wait_for_memory_to_store_leave_their_work_to_others():
 def test_what_others_store_needs_their_threads():
     """No more threads than may store are busy, however many shards are stored at once."""
     with closing(WriteBack(MemoryBudget(MIB), 100, 3, 1000.0, Stats())) as write_back:
-        lock, go_on = threading.Lock(), threading.Event()
+        lock, go_on, three = threading.Lock(), threading.Event(), threading.Event()
         busy = [0, 0]
 
         def work(_number: int) -> None:
             with lock:
                 busy[0] += 1
                 busy[1] = max(busy)
+                if busy[0] == 3:
+                    three.set()
+            # The first ones wait until all of them are here.
+            assert three.wait(20)
             time.sleep(0.005)
             with lock:
                 busy[0] -= 1
