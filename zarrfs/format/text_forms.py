@@ -162,12 +162,8 @@ def _read(codec: str, member: str, word: str) -> Any:
 
 
 _ARGUMENTS: Mapping[str, Sequence[str]] = {
-    "bytes": ("endian",),
-    "gzip": ("level",),
-    "zlib": ("level",),
-    "bz2": ("level",),
-    "zstd": ("level", "checksum"),
-    "blosc": ("cname", "clevel", "shuffle", "blocksize", "typesize"),
+    **{name: tuple(ALLOWED[name]) for name in ("bytes", "gzip", "zstd", "blosc")},
+    **dict.fromkeys(("zlib", "bz2"), ("level",)),
     "bitround": ("keepbits",),
 }
 """Arguments by position; every codec takes ``name=value`` too."""

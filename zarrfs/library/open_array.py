@@ -20,7 +20,7 @@ from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.source import SourceOptions, find_array, open_source, source_name
 from zarrfs.library.steps import ascending, boxes_to_read, boxes_to_write
-from zarrfs.library.transfer.tiles import TilePlan, fetch_tiles
+from zarrfs.library.transfer.tiles import Tile, TilePlan, fetch_tiles
 from zarrfs.store.base import Store
 from zarrfs.views.elements.element_changes import ElementChanges
 from zarrfs.views.elements.elements import Elements, FlatConfig
@@ -238,8 +238,7 @@ class OpenArray:
         grid = self.metadata.layout.read
         if not grid.contains(index):
             raise IndexError(f"{index} is not a chunk of a grid of {list(grid.counts)}")
-        origin, shape = grid.origin(index), grid.valid_shape(index)
-        return tuple(slice(o, o + n) for o, n in zip(origin, shape, strict=True))
+        return Tile(grid.origin(index), grid.valid_shape(index)).slices()
 
     def _read_into(self, result: NDArray[Any], region: Region) -> None:
         self._check_open()

@@ -26,7 +26,7 @@ ALLOWED: Mapping[str, Mapping[str, Sequence[Any]]] = {
     },
     "sharding_indexed": {"index_location": ("end", "start")},
 }
-"""Values of members of the core codecs' configurations."""
+"""Values of members of the core codecs' configurations, in the order in which users type them."""
 
 
 def parse_pipeline(codecs: Sequence[Any]) -> CodecPipeline:
