@@ -276,6 +276,15 @@ def test_a_region(sources, tmp_path, region):
     assert np.array_equal(zarr.open_array(tmp_path / "b")[...], values[index])
 
 
+@pytest.mark.parametrize("name", ["strings2", "strings3"])
+def test_a_region_of_texts_in_other_chunks(sources, tmp_path, name):
+    values = np.asarray(SOURCES[name][0], object)
+    last = [n - 1 for n in values.shape]
+    zarrfs.copy(sources / name, tmp_path / "b", region="1:,1:", chunks=last, verify=True)
+    copy = zarr.open_array(tmp_path / "b")[...]
+    assert copy.astype(object).tolist() == values[1:, 1:].tolist()
+
+
 def test_another_data_type_loses_nothing(sources, tmp_path):
     zarrfs.copy(sources / "named", tmp_path / "f4", dtype="float32", verify=True)
     copy = zarr.open_array(tmp_path / "f4")
