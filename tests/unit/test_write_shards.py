@@ -27,7 +27,7 @@ def layout(*codecs, shape=SHAPE):
 def rewritten(writer, old, shape, changes):
     """The parts of a shard; ``changes`` by index, None: to be removed."""
     part = None if old is None else MemoryPart(memoryview(old))
-    inner = InnerChanges(writer.counts(shape))
+    inner = InnerChanges.none(writer.counts(shape))
     items = list(changes.items())
     for batch in (items[::2], items[1::2]):
         inner.replace([index for index, _ in batch], [data for _, data in batch])

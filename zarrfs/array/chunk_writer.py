@@ -170,7 +170,7 @@ class ChunkWriter:
             if expected not in (ANY, found):
                 raise StoreConflict(key, "changed while it was rewritten")
             expected = found
-        changes = InnerChanges(self._shards.counts(shape))
+        changes = InnerChanges.none(self._shards.counts(shape))
         lock = Lock()
 
         def encode(number: int) -> None:
@@ -195,7 +195,7 @@ class ChunkWriter:
         if self._shards is None:
             return EncodedObject(key, list(encoded.values()) or None, ANY)
         shape = self.array.layout.stored.chunk_shape(stored)
-        changes = InnerChanges(self._shards.counts(shape))
+        changes = InnerChanges.none(self._shards.counts(shape))
         local = [self.array.layout.locate(index)[1] for index in encoded]
         changes.replace(local, list(encoded.values()))
         pieces = self._shards.rewrite(None, shape, changes)

@@ -121,18 +121,16 @@ class StoredPart(NamedTuple):
                 raise DecodeError(f"{len(blob.data)} bytes came where {length} were asked for")
         return blobs
 
-    def write_to(self, fd: int, offset: int, length: int) -> None:
-        """Write bytes at the position of a file. Raises as `read` does, and `OSError`."""
+    def write_to(self, fd: int) -> None:
+        """Write all bytes at the position of a file. Raises as `read` does, and `OSError`."""
         if not isinstance(self.store, CopiesRanges):
-            write_parts(fd, self.read([(offset, length)]))
-        elif not self.store.copy_range(
-            self.key, self.info, ByteRange(self.offset + offset, length), fd
-        ):
+            write_parts(fd, self.read([(0, self.size)]))
+        elif not self.store.copy_range(self.key, self.info, ByteRange(self.offset, self.size), fd):
             raise ObjectChanged(self.key)
 
     def inner(self, offset: int, length: int) -> StoredPart:
         """The part of this part that starts at ``offset``."""
-        return self._replace(offset=self.offset + offset, size=length)
+        return StoredPart(*self[:3], self.offset + offset, length, *self[5:])
 
 
 class MemoryPart(NamedTuple):

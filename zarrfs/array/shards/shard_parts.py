@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from zarrfs.array.shards.parts import ObjectChanged, StoredPart
-from zarrfs.array.shards.shard_writer import Piece, Stretch
+from zarrfs.array.shards.shard_writer import Piece
 from zarrfs.errors import DecodeError, StoreConflict, StoreError
-from zarrfs.store.base import Data
+from zarrfs.store.base import Data, ObjectInfo
 from zarrfs.store.write_parts import write_parts
 
 # Bytes of the old shard that are in memory at once while they are copied to the new one.
@@ -44,20 +44,20 @@ class ShardParts(Sequence[Data]):
         for group in _groups(self._pieces):
             first = group[0]
             # Many stretches are sooner read at once than copied one by one.
-            if len(group) == 1 and isinstance(first, Stretch):
+            if len(group) == 1 and isinstance(first, StoredPart):
                 with self._explained():
-                    first.part.write_to(fd, first.offset, first.length)
+                    first.write_to(fd)
             else:
                 write_parts(fd, self._read(group))
 
     def _read(self, group: Sequence[Piece]) -> list[Data]:
-        """The bytes of one group: pieces of new bytes, or stretches of one stored part."""
-        first = group[0]
-        if not isinstance(first, Stretch):
-            return [piece for piece in group if not isinstance(piece, Stretch)]
-        wanted = [(one.offset, one.length) for one in group if isinstance(one, Stretch)]
+        """The bytes of one group: pieces of new bytes, or stretches of one stored object."""
+        stored = [piece for piece in group if isinstance(piece, StoredPart)]
+        if not stored:
+            return [piece for piece in group if not isinstance(piece, StoredPart)]
+        first = stored[0]
         with self._explained():
-            return list(first.part.read(wanted))
+            return list(first.read([(one.offset - first.offset, one.size) for one in stored]))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -71,12 +71,11 @@ class ShardParts(Sequence[Data]):
 
 def _split(pieces: Iterable[Piece]) -> Iterator[Piece]:
     for piece in pieces:
-        if not isinstance(piece, Stretch):
+        if not isinstance(piece, StoredPart) or piece.size <= LARGEST_STRETCH:
             yield piece
             continue
-        for done in range(0, piece.length, LARGEST_STRETCH):
-            length = min(LARGEST_STRETCH, piece.length - done)
-            yield Stretch(piece.part, piece.offset + done, length)
+        for done in range(0, piece.size, LARGEST_STRETCH):
+            yield piece.inner(done, min(LARGEST_STRETCH, piece.size - done))
 
 
 def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
@@ -84,7 +83,7 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     group: list[Piece] = []
     size = 0
     for piece in pieces:
-        more = piece.length if isinstance(piece, Stretch) else 0
+        more = piece.size if isinstance(piece, StoredPart) else 0
         full = size + more > LARGEST_STRETCH or len(group) == _MOST_STRETCHES
         if group and (full or _source(group[-1]) is not _source(piece)):
             yield group
@@ -95,5 +94,5 @@ def _groups(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield group
 
 
-def _source(piece: Piece) -> StoredPart | None:
-    return piece.part if isinstance(piece, Stretch) else None
+def _source(piece: Piece) -> ObjectInfo | None:
+    return piece.info if isinstance(piece, StoredPart) else None

@@ -1,14 +1,14 @@
 """Rewrites shards: changed inner chunks are replaced, all others copied as they are stored.
 
 A shard may be larger than memory. So the untouched inner chunks of a shard that is not in memory
-are only described here (`Stretch`), and read when the new shard is written.
+are only described here (`StoredPart`), and read when the new shard is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,37 +28,32 @@ _KEPT = -1
 _REMOVED = -2
 
 
-class Stretch(NamedTuple):
-    """``length`` bytes from ``offset`` of a shard as it is stored."""
-
-    part: StoredPart
-    offset: int
-    length: int
-
-
-Piece: TypeAlias = Buffer | Stretch
-"""Some bytes of a new shard."""
+Piece: TypeAlias = Buffer | StoredPart
+"""Some bytes of a new shard, maybe as the old one has them."""
 
 _Piece = TypeVar("_Piece", bound=Piece)
 
 _Around: TypeAlias = tuple[tuple[BoundBytesBytes, ...], ...]
 
 
-class InnerChanges:
+class InnerChanges(NamedTuple):
     """New inner chunks of one shard, encoded. Each takes three numbers, however small it is.
 
     data : buffers with one or several inner chunks each.
-    source : int64, of the shard's shape in read chunks, in the array's axis order: the number of
-        the buffer, or a mark that the inner chunk is kept or removed.
-    start, length : int64, of that shape too: where in the buffer the inner chunk lies.
+    places : int64, with an axis of three before those of the shard's shape in read chunks, which
+        are in the array's order: the number of the buffer, or a mark that the inner chunk is kept
+        or removed; where in the buffer it begins; its bytes.
     """
 
-    def __init__(self, counts: Shape) -> None:
-        """At first every inner chunk is kept."""
-        self.data: list[Buffer] = []
-        self.source = np.full(counts, _KEPT, np.int64)
-        self.start = np.zeros(counts, np.int64)
-        self.length = np.zeros(counts, np.int64)
+    data: list[Buffer]
+    places: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, counts: Shape) -> InnerChanges:
+        """Every inner chunk is kept."""
+        places = np.zeros((3, *counts), np.int64)
+        places[0] = _KEPT
+        return cls([], places)
 
     def replace(self, indices: Sequence[Index], encoded: Sequence[Buffer | None]) -> None:
         """Replace inner chunks, or remove those that are None."""
@@ -77,28 +72,19 @@ class InnerChanges:
             self.data.append(b"".join(here))
         else:
             numbers[stored] = first + np.arange(len(here))
-            self.data += here
-        where = tuple(np.array(indices, np.int64).reshape(len(encoded), -1).T)
-        for table, values in (
-            (self.source, numbers),
-            (self.start, starts),
-            (self.length, lengths),
-        ):
-            # A shard of rank 0 has one inner chunk, and its empty index selects the whole table.
-            table[where] = values if where else values[-1]
+            self.data.extend(here)
+        where: tuple[Any, ...] = tuple(np.array(indices, np.int64).reshape(len(encoded), -1).T)
+        places = np.array([numbers, starts, lengths])
+        # A shard of rank 0 has one inner chunk, and its empty index selects the whole table.
+        self.places[:, *where] = places if where else places[:, -1]
 
     def within(self, where: tuple[slice, ...]) -> InnerChanges:
         """The changes of an inner chunk that is a shard itself."""
-        found = InnerChanges.__new__(InnerChanges)
-        found.data = self.data
-        found.source = self.source[where]
-        found.start = self.start[where]
-        found.length = self.length[where]
-        return found
+        return InnerChanges(self.data, self.places[:, *where])
 
     @property
     def any(self) -> bool:
-        return bool((self.source != _KEPT).any())
+        return bool((self.places[0] != _KEPT).any())
 
 
 class ShardWriter:
@@ -200,10 +186,8 @@ def _leaves(
     axis_order: tuple[int, ...],
 ) -> list[Piece] | None:
     """The inner chunks; those that are adjacent in their source become one piece."""
-    source, start, length = (
-        numbers.transpose(axis_order).reshape(-1).copy()
-        for numbers in (changes.source, changes.start, changes.length)
-    )
+    in_order = changes.places.transpose(0, *[axis + 1 for axis in axis_order])
+    source, start, length = in_order.reshape(3, -1).copy()
     kept = source == _KEPT
     if entries is None or old is None:
         source[kept] = _REMOVED
@@ -250,19 +234,18 @@ def _runs(
 
 def _stretch(old: Part, offset: int, length: int) -> Piece:
     """Bytes of the old shard, directly if they are in memory."""
-    if isinstance(old, MemoryPart):
-        return old.data[offset : offset + length]
-    return Stretch(old, offset, length)
+    part = old.inner(offset, length)
+    return part.data if isinstance(part, MemoryPart) else part
 
 
 def _length(piece: Piece) -> int:
-    return piece.length if isinstance(piece, Stretch) else len(piece)
+    return piece.size if isinstance(piece, StoredPart) else len(piece)
 
 
 def _read(pieces: Iterable[Piece]) -> Iterator[Buffer]:
     for piece in pieces:
-        if isinstance(piece, Stretch):
-            yield from piece.part.read([(piece.offset, piece.length)])
+        if isinstance(piece, StoredPart):
+            yield from piece.read([(0, piece.size)])
         else:
             yield piece
 

@@ -11,7 +11,6 @@ from zarrfs.array.chunk_decoder import ChunkResult
 from zarrfs.array.chunk_writer import ChunkWriter, EncodedObject
 from zarrfs.array.shards.parts import StoredPart
 from zarrfs.array.shards.shard_parts import ShardParts
-from zarrfs.array.shards.shard_writer import Stretch
 from zarrfs.errors import StoreError
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
 from zarrfs.format.codec import Buffer
@@ -95,7 +94,7 @@ class Passing:
         if store.traits.near or limit > self.most:
             for key, target in zip(keys, targets, strict=True):
                 if (info := store.info(key)) is not None:
-                    whole = Stretch(StoredPart(store, key, info, 0, info.size), 0, info.size)
+                    whole = StoredPart(store, key, info, 0, info.size)
                     found.append(EncodedObject(target, ShardParts(target, [whole]), ANY))
             return found
         for target, blob in zip(targets, store.get_many(keys, limit=limit), strict=True):
