@@ -14,9 +14,9 @@ from collections.abc import Callable, Container
 from contextlib import suppress
 
 import pyfuse3
-import trio
 
 from zarrfs.fs.coherence.kernel_pages import KernelCache
+from zarrfs.fs.loop.answers import Waiter
 from zarrfs.views.view import Data
 
 # More pages than these are not given: they would be in memory twice for long.
@@ -92,23 +92,14 @@ class NotificationThread(KernelCache):
         Event loop only. The kernel may have to wait for pages that are being read, so whatever
         answers those reads must not wait for this.
         """
-        token = trio.lowlevel.current_trio_token()
-        events = []
-
-        def telling(over: trio.Event) -> Callable[[], object]:
-            def tell() -> None:
-                with suppress(trio.RunFinishedError):
-                    token.run_sync_soon(over.set)
-
-            return tell
-
+        waiters = []
         with self._changed:
             for inode in () if self._stopped else self._turns:
                 if inodes is None or inode in inodes:
-                    events.append(trio.Event())
-                    self._put(inode, telling(events[-1]))
-        for over in events:
-            await over.wait()
+                    waiters.append(Waiter())
+                    self._put(inode, waiters[-1].wake)
+        for waiter in waiters:
+            await waiter.ready.wait()
 
     def stop(self, timeout: float) -> bool:
         """Forgets what is queued and ends the threads.

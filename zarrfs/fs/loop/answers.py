@@ -29,7 +29,7 @@ T = TypeVar("T")
 _PATIENCE = 8e-3
 
 
-class _Waiter:
+class Waiter:
     """A task that waits through the loop. Made by the loop."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Answers:
         """
         answers: list[T] = []
         # Whom to wake through the loop; None while this task sleeps without it.
-        waiter: _Waiter | None = None
+        waiter: Waiter | None = None
 
         def answer(data: T) -> None:
             answers.append(data)
@@ -94,13 +94,13 @@ class Answers:
         try:
             poll = self._poll if self._quick and self._waiting == 1 else None
             if poll is None:
-                waiter = _Waiter()
+                waiter = Waiter()
             ask(answer)
             if poll is not None:
                 self._sleep(poll, answers, begun + _PATIENCE)
             if not answers:
                 # An answer that comes before the next line rings in vain, but is there then.
-                waiter = waiter or _Waiter()
+                waiter = waiter or Waiter()
                 if not answers:
                     await waiter.ready.wait()
         finally:
