@@ -4,6 +4,7 @@ import math
 import mmap
 import os
 import resource
+import signal
 from itertools import pairwise
 from pathlib import Path
 
@@ -66,11 +67,11 @@ def test_all_of_it_comes_back():
 def test_another_process_sees_the_same():
     memory = SharedMemory(4 * MIB)
     piece = memory.take(MIB)
-    offset = memory.offset(piece)
     target = piece.view(np.uint16)[:1000].reshape(10, 100).T
+    place = memory.place(target)
     pid = os.fork()
     if pid == 0:
-        seen = memory.array(offset, target.dtype, list(target.shape), list(target.strides))
+        seen = memory.array(place)
         seen[...] = np.arange(1000, dtype=np.uint16).reshape(100, 10)
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
@@ -162,12 +163,14 @@ def test_only_pages_that_are_not_ready_yet_are_looked_at(monkeypatch):
 def test_pages_that_another_process_made_are_mapped_for_writing(monkeypatch, exist, advice):
     """For the others it costs little which way all of them are prepared."""
     memory = SharedMemory(4 * MIB)
-    if memory.file is None:
-        pytest.skip("this system has no such memory")
     whole = memory.take(100 * PAGE)
     offset = memory.offset(whole)
-    # As another process does, past the pages of this one.
-    os.pwrite(memory.file, b"x" * exist * PAGE, memory._file_start + offset)
+    pid = os.fork()
+    if pid == 0:
+        whole[: exist * PAGE] = ord("x")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(bytes(whole[[39 * PAGE, 99 * PAGE]]) != b"y\x01")
+    os.waitpid(pid, os.WUNTRACED)
     calls = []
     monkeypatch.setattr(memory, "_map", Map(memory._map, calls))
     memory.populate(whole)
@@ -176,8 +179,8 @@ def test_pages_that_another_process_made_are_mapped_for_writing(monkeypatch, exi
     whole[::PAGE] += 1
     # One for each of the 100 pages if they were not mapped, and a few of numpy's own.
     assert resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before < 50
-    assert os.pread(memory.file, 1, memory._file_start + offset + 39 * PAGE) == b"y"
-    assert os.pread(memory.file, 1, memory._file_start + offset + 99 * PAGE) == b"\x01"
+    os.kill(pid, signal.SIGCONT)
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 @pytest.mark.parametrize("before", [0, 1, 5 * PAGE, 3 * MIB])
@@ -261,6 +264,7 @@ def test_small_memory_is_not_asked_for_huge_pages():
 def test_what_lies_elsewhere_has_no_offset():
     memory = SharedMemory(PAGE)
     assert memory.offset(np.zeros(10)) is None
+    assert memory.place(np.zeros(10)) is None
 
 
 @pytest.mark.parametrize("shared", [True, False])

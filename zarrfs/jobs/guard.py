@@ -48,8 +48,8 @@ class Guard:
         self._words = ""
         self._files: list[int] = []
 
-    def run(self, *kept: int | None) -> None:
-        """Until the daemon ends; descriptors other than ``kept`` are closed."""
+    def run(self) -> None:
+        """Until the daemon ends; descriptors of others are closed."""
         call_it("zarrfs-nursery")
         # The kernel reports the end of the daemon's first thread, which may not be the last one.
         died, wake = socket.socketpair()
@@ -59,7 +59,7 @@ class Guard:
         for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
         prctl(PR_SET_PDEATHSIG, signal.SIGRTMIN)
-        alone_with(self._connection.fileno(), died.fileno(), wake.fileno(), *kept)
+        alone_with(self._connection.fileno(), died.fileno(), wake.fileno())
         if os.getppid() != self._daemon:
             self._free_if_hung()
             return
@@ -130,12 +130,12 @@ def prctl(option: int, value: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def alone_with(*descriptors: int | None) -> None:
+def alone_with(*descriptors: int) -> None:
     """Close all inherited descriptors except these."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
-    kept = sorted(number for number in descriptors if number is not None)
+    kept = sorted(descriptors)
     assert kept[0] > 2, "a standard stream was closed"
     for before, after in pairwise([2, *kept, os.sysconf("SC_OPEN_MAX")]):
         os.closerange(before + 1, after)

@@ -64,7 +64,7 @@ class Nursery:
         pid = os.fork()
         if not pid:
             process = _Process(theirs, daemon, config, free)
-            _in_child(lambda: process.run(process.file))
+            _in_child(process.run)
         theirs.close()
         self._request: tuple[str, Sequence[int]] = "", ()
         self._patience = patience
@@ -156,7 +156,6 @@ class _Process(Guard):
     ) -> None:
         super().__init__(connection, daemon, free)
         self._config = config
-        self.file = None if config is None else config.memory.file
 
     def answer(self, _message: bytes) -> None:
         """Fork a worker."""
@@ -188,7 +187,7 @@ class _Process(Guard):
             return
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGRTMIN, signal.SIG_IGN)
-        alone_with(connection.fileno(), self.file)
+        alone_with(connection.fileno())
         while os.getppid() == between:
             time.sleep(0.0005)
         # If the daemon ends before this call, the next line notices it; if later, the kernel does.

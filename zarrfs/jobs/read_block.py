@@ -14,7 +14,7 @@ from zarrfs.array.block_reader import BlockRead, read_block
 from zarrfs.errors import ChunkError
 from zarrfs.jobs import answers
 from zarrfs.jobs.job import BadAnswer, Packed, Passing
-from zarrfs.jobs.worker import Place, Worker
+from zarrfs.jobs.worker import Worker
 
 # Bytes of a chunk from which on threads are faster than processes: they seldom wait for each other,
 # and their memory costs less. docs/decisions/105 has the figures.
@@ -48,11 +48,8 @@ class ReadBlock:
         return read_block(self.array, self.block)
 
     def pack(self, passing: Passing) -> Packed | None:
-        part = self.block.part
-        offset = passing.memory.offset(part)
-        if offset is None:
+        if (place := passing.memory.place(self.block.part)) is None:
             return None
-        place = Place(offset, part.dtype.str, part.shape, part.strides)
         runs = tuple([ranges(along, along[0].target.start) for along in self.block.runs])
         return Packed((self.array.name, runs, place, self.block.carrier.str, self.seen))
 
@@ -64,7 +61,7 @@ class ReadBlock:
         array = worker.array(name)
         # The shard indexes that the worker has may be out of date.
         array.forget_others()
-        memory = worker.memory(place)
+        memory = worker.memory.array(place)
         return cls(array, Block(tuple(map(expanded, runs)), memory, np.dtype(carrier)), seen)
 
     def answer(self, result: BlockRead) -> Any:

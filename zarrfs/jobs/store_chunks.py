@@ -16,7 +16,7 @@ from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs import answers
 from zarrfs.jobs.job import Packed, Passing
-from zarrfs.jobs.worker import Place, Worker
+from zarrfs.jobs.worker import Worker
 from zarrfs.store.base import Expected
 
 # Bytes of a chunk up to which processes store it in less time than threads: over 27 arrays with
@@ -90,21 +90,23 @@ class StoreChunks:
             return None
         size = chunks[0].nbytes
         lent = passing.lend(len(chunks) * size)
-        if lent is None or (offset := passing.memory.offset(lent)) is None:
+        if lent is None:
+            return None
+        stacked = lent.view(chunks[0].dtype).reshape(len(chunks), *chunks[0].shape)
+        if (place := passing.memory.place(stacked)) is None:
             return None
         memory = lent.data
         for i, chunk in enumerate(chunks):
             # With the interpreter's lock held: to get it back would take longer than this copy.
             plain = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
             memory[i * size : (i + 1) * size] = plain.data
-        place = Place(offset, chunks[0].dtype.str, (len(chunks), *chunks[0].shape))
         wanted = [(s, list(each.chunks), each.expected) for s, each in self.objects.items()]
         return Packed((self.array.name, self.writer.store_fill, wanted, place), lent)
 
     @classmethod
     def unpack(cls, worker: Worker, *values: Any) -> Self:
         name, store_fill, wanted, place = values
-        chunks = iter(worker.memory(place))
+        chunks = iter(worker.memory.array(place))
         objects = {
             stored: NewObject(dict(zip(indices, islice(chunks, len(indices)), strict=True)), state)
             for stored, indices, state in wanted

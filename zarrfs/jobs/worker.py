@@ -14,9 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from zarrfs.array.array import Array, ArrayName
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache
@@ -30,20 +27,6 @@ from zarrfs.store.base import Store
 from zarrfs.store.wrappers.timed import StoreTimes, TimedStore
 
 _MOST_ARRAYS = 16
-
-
-class Place(NamedTuple):
-    """A numpy array in shared memory.
-
-    offset : of its first byte.
-    dtype : as `numpy.dtype.str`.
-    strides : in bytes; None: C order.
-    """
-
-    offset: int
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None = None
 
 
 class WorkerConfig(NamedTuple):
@@ -86,13 +69,14 @@ def work(channel: Channel, config: WorkerConfig) -> None:
 
 
 class Worker:
-    """Performs jobs, and opens the arrays and memory that they name.
+    """Performs jobs, and opens the arrays that they name.
 
+    memory : shared with the daemon.
     times : of requests to the store.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
-        self._memory = config.memory
+        self.memory = config.memory
         self._config = config
         self._store: TimedStore | None = None
         self.times = StoreTimes()
@@ -104,14 +88,6 @@ class Worker:
         kind, values = pickle.loads(message)  # noqa: S301 - from the daemon
         job = kind.unpack(self, *values)
         return job.answer(job.perform())
-
-    def memory(self, place: Place) -> NDArray[Any]:
-        """Shared memory."""
-        offset, dtype, shape, strides = place
-        memory = self._memory.array(offset, np.dtype(dtype), shape, strides)
-        # To map its pages into this process at once costs less than one by one.
-        self._memory.populate(memory)
-        return memory
 
     def array(self, name: ArrayName) -> Array:
         """The array of that name. Raises ZarrfsError if its metadata have changed."""

@@ -8,10 +8,10 @@ import os
 import weakref
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,20 @@ _COLLAPSE = 25
 _MOST_SPANS = 64
 
 
+class Place(NamedTuple):
+    """A numpy array in shared memory.
+
+    offset : of its first byte.
+    dtype : as `numpy.dtype.str`.
+    strides : in bytes.
+    """
+
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
 class SharedMemory:
     """At most ``size`` bytes; only the pieces that are in use take memory.
 
@@ -34,15 +48,11 @@ class SharedMemory:
     neighbours joined. A returned piece waits in ``_returned`` for the next call, because a
     finalizer returns it, and a finalizer may run with any lock held.
 
-    file : the descriptor of a file of this memory; None if there is none.
-
     Raises OSError if the system has no such memory.
     """
 
     def __init__(self, size: int) -> None:
-        self._map, self.file, self._file_start = _map(size + HUGE_PAGE)
-        if self.file is not None:
-            weakref.finalize(self, os.close, self.file).atexit = False
+        self._map = _map(size + HUGE_PAGE)
         self._start = _address(self._map)
         first = self._huge_page_from(0)
         whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -98,15 +108,18 @@ class SharedMemory:
         offset = address_of(array) - self._start
         return offset if 0 <= offset < len(self._map) else None
 
-    def array(
-        self,
-        offset: int,
-        dtype: np.dtype[Any],
-        shape: Sequence[int],
-        strides: Sequence[int] | None,
-    ) -> NDArray[Any]:
-        """In another process, the array that `offset` was called with."""
-        return np.ndarray(shape, dtype, self._map, offset, strides)
+    def place(self, array: NDArray[np.generic]) -> Place | None:
+        """Where an array is in this memory; None if the array is elsewhere."""
+        if (offset := self.offset(array)) is None:
+            return None
+        return Place(offset, array.dtype.str, array.shape, array.strides)
+
+    def array(self, place: Place) -> NDArray[Any]:
+        """In another process, the array that `place` was called with."""
+        offset, dtype, shape, strides = place
+        array = np.ndarray(shape, dtype, self._map, offset, strides)
+        self.populate(array)
+        return array
 
     def populate(self, array: NDArray[np.generic]) -> None:
         """Prepare this process's pages of an array in this memory for writing.
@@ -135,7 +148,7 @@ class SharedMemory:
         thirds of the time if they are prepared for reading: the kernel then maps sixteen of them
         at once, and lets this process write to them, too. New pages take a sixth more then.
         """
-        mostly_exist = self.file is not None and 2 * self._existing(start, stop) > stop - start
+        mostly_exist = 2 * self._existing(start, stop) > stop - start
         advice = POPULATE_READ if mostly_exist else POPULATE_WRITE
         self._map.madvise(advice, start, stop - start)
 
@@ -189,24 +202,22 @@ def _spans(array: NDArray[np.generic], offset: int, most: int) -> Iterator[tuple
         yield from _spans(part, offset + i * array.strides[0], most // len(array))
 
 
-def _map(size: int) -> tuple[mmap.mmap, int | None, int]:
-    """Memory aligned for huge pages: its offset within a huge page equals that within its file.
-
-    Returns also the open file, or None, and the offset in it.
-    """
+def _map(size: int) -> mmap.mmap:
+    """Memory aligned for huge pages: its offset within a huge page equals that within its file."""
     try:
         file = os.memfd_create("zarrfs")
     except OSError:
-        return mmap.mmap(-1, size), None, 0
+        return mmap.mmap(-1, size)
     try:
         os.ftruncate(file, size + HUGE_PAGE)
         with mmap.mmap(file, size) as trial:
             within = _address(trial) % HUGE_PAGE
         # The kernel mostly chooses the same address as for the trial.
-        return mmap.mmap(file, size, offset=within), file, within
+        return mmap.mmap(file, size, offset=within)
     except OSError:
+        return mmap.mmap(-1, size)
+    finally:
         os.close(file)
-        return mmap.mmap(-1, size), None, 0
 
 
 def _address(memory: mmap.mmap) -> int:
