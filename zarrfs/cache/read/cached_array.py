@@ -45,10 +45,10 @@ class CachedArray:
         self._encoding = StoredEncoding(array)
         self._loads = ChunkLoads(cache, array, self.freshness)
         self._chunks = self._loads.chunks
-        self._parts = PartReads.plan(cache, array, self.freshness, self._loads)
+        self._parts = PartReads.plan(self._loads)
         processes = suited(ReadBlock, array, processes)
         self.shares_memory = processes is not None
-        self._scanner = Scanner(cache, array, self.freshness, self._loads, processes)
+        self._scanner = Scanner(self._loads, processes)
         self.scan_memory = self._scanner.memory
         self._reported_epoch = self.freshness.epoch
 

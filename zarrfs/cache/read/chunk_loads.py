@@ -65,14 +65,14 @@ _Load = tuple[Index, int]
 
 class ChunkLoads:
     """
-    chunks : the cached chunks.
+    chunks : the cached chunks of ``array``, which are in ``cache``.
     """
 
     def __init__(self, cache: BlockCache, array: Array, freshness: Freshness) -> None:
         self.chunks = ArrayChunks(cache)
-        self._cache = cache
-        self._array = array
-        self._freshness = freshness
+        self.cache = cache
+        self.array = array
+        self.freshness = freshness
         layout = array.layout
         self._sharded = layout.sharded
         regular = layout.read.regular_shape if layout.data_type.fixed_size else None
@@ -82,14 +82,14 @@ class ChunkLoads:
     def expects(self, index: Index) -> bool:
         """Whether a chunk is in memory, in whatever state, or is being loaded."""
         return self.chunks.peek(index) is not None or (
-            (index, self._freshness.checks) in self._flights
+            (index, self.freshness.checks) in self._flights
         )
 
     def request(
         self, indices: Sequence[Index], deliver: Deliver, done: Done, *, keep: Keep, ahead: bool
     ) -> None:
         """See `CachedArray.request`."""
-        cache = self._cache
+        cache = self.cache
         ticket = Ticket(len(indices) + 1, done)
         waiter = (deliver, ticket)
         for start in range(0, len(indices), _AT_ONCE):
@@ -98,15 +98,15 @@ class ChunkLoads:
             claimed: list[_Load] = []
             try:
                 with cache.lock:
-                    found, missing = self.chunks.pin(part, self._freshness.not_before)
-                    check = self._freshness.checks
+                    found, missing = self.chunks.pin(part, self.freshness.not_before)
+                    check = self.freshness.checks
                     loads = zip(missing, repeat(check))
                     self._flights.join_all(loads, waiter, claimed, keep=keep)
                 firsts = [index for index, _ in claimed]
                 if len(firsts) == 1:
                     self._submit(firsts, check, ahead=ahead)
                 elif firsts:
-                    for batch in jobs(self._array, cache, firsts):
+                    for batch in jobs(self.array, cache, firsts):
                         self._submit(batch, check, ahead=ahead)
                 cache.stats.misses += len(claimed)
                 cache.stats.shared += len(missing) - len(claimed)
@@ -141,17 +141,17 @@ class ChunkLoads:
             self._fail_all(zip(left, repeat(check)), error)
             return
         if left:
-            never_came = ChunkError(self._array.path, "was not returned")
+            never_came = ChunkError(self.array.path, "was not returned")
             self._fail_all(zip(left, repeat(check)), never_came)
 
     def _submit(self, indices: Sequence[Index], check: int, *, ahead: bool) -> None:
         failed = partial(self._fail_all, list(zip(indices, repeat(check))))
-        self._cache.pool.submit(partial(self._load, indices, check), failed, ahead=ahead)
+        self.cache.pool.submit(partial(self._load, indices, check), failed, ahead=ahead)
 
     def _fail_all(self, loads: Iterable[_Load], error: Exception) -> None:
         """End those of these flights that have not ended."""
         for each in loads:
-            self._fail(each, ChunkError.of(self._array.path, error))
+            self._fail(each, ChunkError.of(self.array.path, error))
 
     def _revalidate(self, indices: Sequence[Index], check: int) -> Iterator[Index]:
         """Ask the store whether old chunks are current; end the flights of those and yield them."""
@@ -160,41 +160,41 @@ class ChunkLoads:
             old = self.chunks.peek(index)
             if old is None:
                 continue
-            stored = self._array.layout.stored_index(index)
+            stored = self.array.layout.stored_index(index)
             if stored not in states:
                 try:
-                    info = self._array.stored_info(stored)
+                    info = self.array.stored_info(stored)
                 except StoreError:
                     continue
                 states[stored] = None if info is None else info.generation
             if states[stored] != old.generation:
-                self._array.forget([stored])
+                self.array.forget([stored])
                 self.drop([index])
                 continue
-            with self._cache.lock:
+            with self.cache.lock:
                 if not self.chunks.confirm(index, old, self._since(check)):
                     continue
                 waiting = self._flights.end((index, check))
             if waiting is None:
-                self._cache.unpin([old])
+                self.cache.unpin([old])
                 continue
-            self._cache.stats.revalidated += 1
+            self.cache.stats.revalidated += 1
             for waiter in waiting:
                 _hand_over(waiter, [(index, old.chunk)])
-            self._cache.unpin([old])
+            self.cache.unpin([old])
             yield index
 
     def _since(self, check: int) -> int:
         """`CachedChunk.checked` of a load that began after a check."""
-        return check if check == self._freshness.checks else -1
+        return check if check == self.freshness.checks else -1
 
     def _read(self, indices: Sequence[Index], check: int) -> Iterator[list[Index]]:
         """Load chunks and hand them over; yields the finished indices, some at a time."""
-        budget = self._cache.budget
-        reserved = self._array.decoder.total_cost(indices, CHUNK_OVERHEAD) + self._array.shard_cost
+        budget = self.cache.budget
+        reserved = self.array.decoder.total_cost(indices, CHUNK_OVERHEAD) + self.array.shard_cost
         budget.reserve(reserved)
         try:
-            coming = self._array.read_chunks(indices, self._memory)
+            coming = self.array.read_chunks(indices, self._memory)
             for results in in_time(coming) if len(indices) > 1 else [list(coming)]:
                 reserved -= self._admit(results, check)
                 yield [result.index for result in results]
@@ -232,7 +232,7 @@ class ChunkLoads:
         finally:
             for waiter, delivery in waiting.items():
                 _hand_over(waiter, delivery)
-        self._cache.unpin(kept)
+        self.cache.unpin(kept)
         for result in results:
             if result.chunk is None:
                 assert result.error is not None
@@ -241,7 +241,7 @@ class ChunkLoads:
 
     def _notice(self, results: Sequence[ChunkResult]) -> None:
         """Count chunks, and forget cached chunks of objects whose state has changed."""
-        layout, stats = self._array.layout, self._cache.stats
+        layout, stats = self.array.layout, self.cache.stats
         sharded = self._sharded
         seen: list[tuple[Index, Generation | None]] = []
         for result in results:
@@ -253,11 +253,11 @@ class ChunkLoads:
             # All chunks of a shard come from one state of it, and follow each other.
             if not seen or seen[-1][0] != stored:
                 seen.append((stored, result.generation))
-        if changed := self._freshness.saw(seen):
+        if changed := self.freshness.saw(seen):
             self.drop_stored(set(changed))
 
     def _fail(self, load: _Load, error: ChunkError) -> None:
-        with self._cache.lock:
+        with self.cache.lock:
             waiting = self._flights.end(load)
         # An object that was replaced during the read may be readable now.
         if waiting is None:
@@ -266,7 +266,7 @@ class ChunkLoads:
             return
         try:
             if waiting:
-                self._cache.stats.error(error.key, error.reason)
+                self.cache.stats.error(error.key, error.reason)
         finally:
             for _, ticket in waiting:
                 ticket.finish(error=error)
@@ -284,7 +284,7 @@ class ChunkLoads:
         kept: list[tuple[Index, CachedChunk]] = []
         again: list[Index] = []
         charged = 0
-        with self._cache.lock:
+        with self.cache.lock:
             since = self._since(check)
             for index, chunk, held in coming:
                 waiters = self._flights.end((index, check))
@@ -299,7 +299,7 @@ class ChunkLoads:
                     kept.append((index, held))
                     charged += held.charged
             freed = self.chunks.put(kept)
-        self._cache.budget.release(freed)
+        self.cache.budget.release(freed)
         for index in again:
             self._submit([index], check, ahead=False)
         return [held for _, held in kept], charged
@@ -310,23 +310,23 @@ class ChunkLoads:
         loading : repeat loads in progress, because their results may be older than the stored
             object.
         """
-        layout = self._array.layout
+        layout = self.array.layout
         if not layout.sharded:
             self.drop(stored, loading=loading)
             return
-        with self._cache.lock:
+        with self.cache.lock:
             loads = self._flights.keys()
             known = {*self.chunks.keys(), *[index for index, _ in loads]}
         self.drop({i for i in known if layout.stored_index(i) in stored}, loading=loading)
 
     def drop(self, indices: Collection[Index] | None, *, loading: bool = False) -> None:
         """Forget these chunks, as `drop_stored` does; None: all chunks."""
-        with self._cache.lock:
+        with self.cache.lock:
             if loading:
                 loads = self._flights.keys()
                 self._flights.repeat([one for one in loads if indices is None or one[0] in indices])
             freed = self.chunks.drop(indices)
-        self._cache.budget.release(freed)
+        self.cache.budget.release(freed)
 
 
 def _hand_over(waiter: _Waiter, delivery: Delivery) -> None:

@@ -23,10 +23,7 @@ from functools import partial
 from threading import Lock
 from typing import NamedTuple
 
-from zarrfs.array.array import Array
 from zarrfs.array.part_reader import PartRead, PartReader
-from zarrfs.cache.read.array_chunks import Freshness
-from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Done, Keep, Ticket
 from zarrfs.errors import ChunkError
@@ -70,20 +67,12 @@ class Wanted(NamedTuple):
 class PartReads:
     """Reads parts of the chunks of one array, or loads these. Thread-safe."""
 
-    def __init__(
-        self,
-        cache: BlockCache,
-        array: Array,
-        parts: PartReader,
-        freshness: Freshness,
-        loads: ChunkLoads,
-    ) -> None:
-        self._cache = cache
-        self._array = array
+    def __init__(self, parts: PartReader, loads: ChunkLoads) -> None:
+        self._cache = loads.cache
+        self._array = loads.array
         self._parts = parts
-        self._freshness = freshness
         self._loads = loads
-        layout = array.layout
+        layout = self._array.layout
         self._array_bytes = math.prod(layout.read.shape) * layout.data_type.item_size
         # A codec that has to decode more than half of a chunk may as well decode all of it.
         self._most = min(_LARGEST, parts.nbytes // 2)
@@ -93,14 +82,12 @@ class PartReads:
         self._failures = 0
 
     @classmethod
-    def plan(
-        cls, cache: BlockCache, array: Array, freshness: Freshness, loads: ChunkLoads
-    ) -> PartReads | None:
+    def plan(cls, loads: ChunkLoads) -> PartReads | None:
         """None if no chunk of the array is worth it."""
-        parts = array.parts
-        if parts is None or parts.nbytes <= _OVERHEAD or not array.store.traits.near:
+        parts = loads.array.parts
+        if parts is None or parts.nbytes <= _OVERHEAD or not loads.array.store.traits.near:
             return None
-        return cls(cache, array, parts, freshness, loads)
+        return cls(parts, loads)
 
     @property
     def pay(self) -> bool:
@@ -171,7 +158,7 @@ class PartReads:
         read = self._parts.read(index, span, self._most)
         if read is not None:
             stored = self._array.layout.stored_index(index)
-            if self._freshness.saw([(stored, read.generation)]):
+            if self._loads.freshness.saw([(stored, read.generation)]):
                 self._loads.drop_stored({stored})
         return read
 

@@ -12,11 +12,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from zarrfs.array.array import Array
 from zarrfs.array.block import Block, Piece
 from zarrfs.array.block_reader import BlockRead, read_pieces
-from zarrfs.cache.read.array_chunks import Freshness
-from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_loads import ChunkLoads
 from zarrfs.cache.read.flights import Done, Ticket
 from zarrfs.errors import ChunkError
@@ -38,21 +35,11 @@ class Scanner:
     processes : perform the jobs that decode blocks; None: threads do.
     """
 
-    def __init__(
-        self,
-        cache: BlockCache,
-        array: Array,
-        freshness: Freshness,
-        loads: ChunkLoads,
-        processes: Processes | None,
-    ) -> None:
-        """
-        array : the array to read.
-        loads : the loads of its cached chunks.
-        """
-        self._cache = cache
-        self._array = array
-        self._freshness = freshness
+    def __init__(self, loads: ChunkLoads, processes: Processes | None) -> None:
+        """``loads`` : of the cached chunks of the array."""
+        self._cache = loads.cache
+        self._array = loads.array
+        self._freshness = loads.freshness
         self._loads = loads
         self._chunks = loads.chunks
         self._processes = processes
