@@ -6,9 +6,12 @@ import gc
 import time
 from collections.abc import Callable
 from threading import Lock
+from typing import TypeVar
 
 from zarrfs.errors import BudgetExceeded
 from zarrfs.locks import Rank, ranked_lock
+
+R = TypeVar("R")
 
 # Seconds.
 _FIRST_COLLECTION = 1.0
@@ -91,11 +94,12 @@ class MemoryBudget:
         """Reserve ``size`` bytes if they are free now or become free within ``wait`` seconds."""
         return self.attempt(lambda: self._take(size), wait)
 
-    def attempt(self, take: Callable[[], bool], wait: float = 0.0) -> bool:
-        """Whether ``take`` succeeds now, or once bytes become free within ``wait`` seconds.
+    def attempt(self, take: Callable[[], R], wait: float = 0.0) -> R:
+        """The result of ``take`` now, or once bytes become free within ``wait`` seconds.
 
-        take : reserves from this budget; called with the budget's lock held. It must release
-            nothing when it fails: that would wake all waiting threads, this one too.
+        take : reserves from this budget; called with the budget's lock held. It returns None or
+            False if it fails. It must release nothing then: that would wake all waiting threads,
+            this one too.
         """
         if not wait:
             with self._lock:
@@ -106,8 +110,9 @@ class MemoryBudget:
         self._waiting[bell] = None
         try:
             with self._lock:
-                if take():
-                    return True
+                taken = take()
+            if taken is not None and taken is not False:
+                return taken
             bell.acquire(timeout=wait)
         finally:
             self._waiting.pop(bell, None)

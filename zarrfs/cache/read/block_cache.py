@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,18 +217,13 @@ class BlockCache:
         self, size: int, *, shared: bool, beside: int, seconds: float
     ) -> NDArray[np.uint8] | None:
         """As `lend`, waiting up to ``seconds`` for other threads to return memory. Blocks."""
-        lent: list[NDArray[np.uint8]] = []
-
-        def take() -> bool:
-            if (memory := self.lend(size, shared=shared, beside=beside)) is not None:
-                lent.append(memory)
-            return memory is not None
-
+        take = partial(self.lend, size, shared=shared, beside=beside)
         give_up = time.monotonic() + seconds
-        while not self.budget.attempt(take, max(0.0, min(_LOOK_AGAIN, give_up - time.monotonic()))):
-            if time.monotonic() >= give_up:
-                return None
-        return lent[0]
+        while True:
+            left = max(0.0, min(_LOOK_AGAIN, give_up - time.monotonic()))
+            memory = self.budget.attempt(take, left)
+            if memory is not None or time.monotonic() >= give_up:
+                return memory
 
     def drop_buffers(self, buffers: Iterable[BufferEntry], wanted: int, idle: float) -> int:
         """Drop some of these buffers, of about ``wanted`` bytes in total; returns how many bytes.

@@ -13,13 +13,6 @@ from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.scratch_file import ScratchBuffers
 
-MakeRoom = Callable[[Callable[[float], bool], bool], bool]
-"""Stores changes until a function, which waits for the given number of seconds, succeeds.
-
-The second argument says whether other files may lose what they have gathered. Returns False if only
-objects that are new in part are left to store. Raises ZarrfsError if nothing can be stored.
-"""
-
 
 class Buffer(NamedTuple):
     """Memory for gathered changes, which comes back by itself; see `Arena`.
@@ -31,6 +24,14 @@ class Buffer(NamedTuple):
     memory: NDArray[np.uint8]
     marks: NDArray[np.uint8] | None = None
     in_file: bool = False
+
+
+MakeRoom = Callable[[Callable[[float], Buffer | None], bool], Buffer | None]
+"""Stores changes until a function, which waits for the given number of seconds, gets a buffer.
+
+The second argument says whether other files may lose what they have gathered. Returns None if only
+objects that are new in part are left to store. Raises ZarrfsError if nothing can be stored.
+"""
 
 
 class GatherMemory:
@@ -97,11 +98,4 @@ class GatherMemory:
 
     def _once(self, lend: Callable[[], Buffer | None], *, scatter: bool = True) -> Buffer | None:
         """The result of ``lend`` once there is room; None if none can be made."""
-        found: list[Buffer] = []
-
-        def take() -> bool:
-            if (buffer := lend()) is not None:
-                found.append(buffer)
-            return buffer is not None
-
-        return found[0] if self._make_room(partial(self._budget.attempt, take), scatter) else None
+        return self._make_room(partial(self._budget.attempt, lend), scatter)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from os import cpu_count
 from threading import Event, Thread
+from typing import TypeVar
 
 from zarrfs.cache.stats import Stats
 from zarrfs.cache.write.dirty_objects import Candidate
@@ -22,6 +23,8 @@ from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import LongWait, MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
+
+R = TypeVar("R")
 
 
 class Changes:
@@ -253,10 +256,12 @@ class WriteBack:
             )
         self._until(partial(self.budget.try_reserve, size), partly=True)
 
-    def _until(self, take: Callable[[float], bool], scatter: bool = True, *, partly: bool) -> bool:
+    def _until(self, take: Callable[[float], R], scatter: bool = True, *, partly: bool) -> R | None:
         """Store changes until ``take``, which waits for the given number of seconds, succeeds.
 
-        partly : also store objects of which only a part is new; otherwise return False if no other
+        Returns its result, which is true then.
+
+        partly : also store objects of which only a part is new; otherwise return None if no other
             objects are left.
         scatter : scatter before that what other files have gathered.
         """
@@ -264,8 +269,8 @@ class WriteBack:
         wait = LongWait()
         while True:
             before = self._stores()
-            if take(0.0):
-                return True
+            if taken := take(0.0):
+                return taken
             idle = all(begun == ended for begun, ended in before)
             found = self._candidate(damaged, partly=idle)
             idle = idle and before == self._stores()
@@ -274,15 +279,15 @@ class WriteBack:
                 if scatter and any(changes.scatter() for changes in self._all()):
                     continue
                 if not partly:
-                    return False
+                    return None
             if found is None or (found[1].partial and not idle):
                 # Objects that are being stored free memory soon. Storing an object that is new in
                 # part now would mean to read it, and to store it again when it is whole.
                 if damaged and idle:
                     raise next(iter(damaged.values()))
                 wait.goes_on()
-                if take(_LOOK_AGAIN):
-                    return True
+                if taken := take(_LOOK_AGAIN):
+                    return taken
                 continue
             changes, candidate = found
             try:
