@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from zarrfs import bounds
 from zarrfs.array.listed_nodes import ListedNodes
-from zarrfs.array.node_readers import READERS, DocumentReader, Node, NodeReader, join
+from zarrfs.array.node_readers import (
+    READERS,
+    DocumentReader,
+    Node,
+    NodeReader,
+    has_documents,
+    has_nodes,
+    join,
+)
 from zarrfs.errors import (
     NodeNotFound,
     StoreConflict,
@@ -31,8 +38,6 @@ _RECHECK = 30.0
 # Names that Zarr reserves, and names that are hidden by convention.
 _NOT_NODES = ("__", ".")
 _ARCHIVES = ("zip", "tar")
-# Folders of an archive in which stores are looked for.
-_MOST_ASKED = 64
 _NOT_CONSOLIDATED = "has no consolidated metadata, and no others are to be used"
 
 
@@ -236,7 +241,8 @@ class Hierarchy:
         """
         if path.rpartition("/")[2].startswith(_NOT_NODES):
             return None
-        if not path and not self._is_archive_of_stores():
+        is_archive = self._store.url.partition("://")[0] in _ARCHIVES
+        if not path and not (is_archive and has_nodes(self._store, path, self._readers)):
             return None
         try:
             if not any(name.endswith("/") for name in self._store.list_dir(path)):
@@ -244,12 +250,6 @@ class Hierarchy:
         except StoreListingUnsupported:
             return None
         return Node(path, GroupMetadata(0, {}, None), None, (), None)
-
-    def _is_archive_of_stores(self) -> bool:
-        if self._store.url.partition("://")[0] not in _ARCHIVES:
-            return False
-        names = (name[:-1] for name in self._store.list_dir("") if name.endswith("/"))
-        return any(map(self._has_documents, islice(names, _MOST_ASKED)))
 
     def consolidated_size(self, key: str) -> int | None:
         """Bytes of a document, going by consolidated metadata; None if they do not have it.
@@ -291,18 +291,13 @@ class Hierarchy:
         """Whether a directory is no Zarr node, so that all of its entries are shown."""
         if self._plain is None or (entry := self._plain.entry(path)) is None:
             return False
-        return entry.form == "directory" and not self._has_documents(path)
-
-    def _has_documents(self, path: str) -> bool:
-        return any(
-            self._store.info(join(path, marker)) is not None
-            for reader in self._readers
-            for marker in reader.markers
-        )
+        return entry.form == "directory" and not has_documents(self._store, path, self._readers)
 
     def _exists(self, path: str) -> bool:
         try:
-            return self._bare_directory(path) is not None or self._has_documents(path)
+            if self._bare_directory(path) is not None:
+                return True
+            return has_documents(self._store, path, self._readers)
         except Exception:  # noqa: BLE001 - affects one child only
             # The listing has the child, and opening it returns the error.
             return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from threading import Lock
@@ -36,7 +36,7 @@ LARGEST_DOCUMENT = bounds.LARGEST_DOCUMENT
 # Documents of more bytes are parsed one at a time, because parsing takes many times as much memory.
 _LARGE = 1 << 20
 _LEAST_DOCUMENT, _LEAST_PARSED = 8 << 20, 64 << 20
-# Directories in which nodes are looked for below a damaged document.
+# Directories in which nodes are looked for below a damaged document, and in an archive.
 _MOST_ASKED = 64
 
 
@@ -142,7 +142,7 @@ class V3Reader(NodeReader):
                 return parse_node(value, key, damage)
             except MetadataError as error:
                 is_array = isinstance(value, Mapping) and value.get("node_type") == "array"
-                if is_array or not _has_nodes(store, path):
+                if is_array or not has_nodes(store, path, READERS.values()):
                     raise
                 damage.append(str(error))
                 return GroupMetadata(3, {}, None)
@@ -276,15 +276,17 @@ def _node(
     return Node(path, metadata, "; ".join(damage) or None, documents, mtime_ns)
 
 
-def _has_nodes(store: Store, path: str) -> bool:
-    """Whether a directory next below ``path`` has a metadata document."""
+def has_documents(store: Store, path: str, readers: Collection[NodeReader]) -> bool:
+    """Whether there is a document at ``path`` that makes it a node of one of ``readers``."""
+    markers = [marker for reader in readers for marker in reader.markers]
+    return any(store.info(join(path, marker)) is not None for marker in markers)
+
+
+def has_nodes(store: Store, path: str, readers: Collection[NodeReader]) -> bool:
+    """Whether a directory next below ``path`` is a node; only the first ones are asked about."""
     try:
-        names = islice((name for name in store.list_dir(path) if name.endswith("/")), _MOST_ASKED)
-        return any(
-            store.info(join(path, name + marker)) is not None
-            for name in names
-            for reader in READERS.values()
-            for marker in reader.markers
-        )
+        names = (name[:-1] for name in store.list_dir(path) if name.endswith("/"))
+        below = (join(path, name) for name in islice(names, _MOST_ASKED))
+        return any(has_documents(store, one, readers) for one in below)
     except StoreListingUnsupported:
         return False
