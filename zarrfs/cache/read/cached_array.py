@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
@@ -13,7 +13,6 @@ from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Done, Keep
 from zarrfs.cache.read.part_reads import PartReads
 from zarrfs.cache.read.scan import Scanner
-from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Processes, suited
@@ -26,6 +25,7 @@ class CachedArray:
 
     freshness : whether data read from the array are still current.
     shares_memory : whether memory for scans should be shared with worker processes.
+    in_thread, failure : see `ChunkLoads`.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class CachedArray:
         self._encoding = StoredEncoding(array)
         self._loads = ChunkLoads(cache, array, self.freshness)
         self._chunks = self._loads.chunks
+        self.in_thread, self.failure = self._loads.in_thread, self._loads.failure
         self._parts = PartReads.plan(self._loads)
         processes = suited(ReadBlock, array, processes)
         self.shares_memory = processes is not None
@@ -70,20 +71,6 @@ class CachedArray:
         array = self.array
         largest = array.decoder.cost(array.layout.read.largest_chunk) + array.shard_cost
         return largest + CHUNK_OVERHEAD
-
-    def in_thread(
-        self,
-        work: Callable[[], None],
-        failed: Callable[[ChunkError], object],
-        *,
-        ahead: bool = False,
-    ) -> None:
-        """Run work that a reader waits for in a loader thread; ``failed`` gets its exception."""
-        self.cache.pool.submit(work, lambda error: failed(self.failure(error)), ahead=ahead)
-
-    def failure(self, error: Exception) -> ChunkError:
-        """The error that a reader gets for an exception."""
-        return ChunkError.of(self.array.path, error)
 
     @property
     def state(self) -> tuple[int, ...]:

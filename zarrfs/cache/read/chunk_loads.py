@@ -79,6 +79,20 @@ class ChunkLoads:
         self._regular_bytes = 0 if regular is None else layout.spec(regular).nbytes
         self._flights: Flights[_Load, _Waiter] = Flights()
 
+    def in_thread(
+        self,
+        work: Callable[[], None],
+        failed: Callable[[ChunkError], object],
+        *,
+        ahead: bool = False,
+    ) -> None:
+        """Run work that a reader waits for in a loader thread; ``failed`` gets its exception."""
+        self.cache.pool.submit(work, lambda error: failed(self.failure(error)), ahead=ahead)
+
+    def failure(self, error: Exception) -> ChunkError:
+        """The error that a reader gets for an exception."""
+        return ChunkError.of(self.array.path, error)
+
     def expects(self, index: Index) -> bool:
         """Whether a chunk is in memory, in whatever state, or is being loaded."""
         return self.chunks.peek(index) is not None or (
@@ -151,7 +165,7 @@ class ChunkLoads:
     def _fail_all(self, loads: Iterable[_Load], error: Exception) -> None:
         """End those of these flights that have not ended."""
         for each in loads:
-            self._fail(each, ChunkError.of(self.array.path, error))
+            self._fail(each, self.failure(error))
 
     def _revalidate(self, indices: Sequence[Index], check: int) -> Iterator[Index]:
         """Ask the store whether old chunks are current; end the flights of those and yield them."""

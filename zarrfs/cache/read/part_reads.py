@@ -26,7 +26,6 @@ from typing import NamedTuple
 from zarrfs.array.part_reader import PartRead, PartReader
 from zarrfs.cache.read.chunk_loads import ChunkLoads, Deliver
 from zarrfs.cache.read.flights import Done, Keep, Ticket
-from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.store.ranges import Span
 
@@ -104,8 +103,7 @@ class PartReads:
         if chosen:
             part = ticket.part()
             work = partial(self._work, wanted._replace(spans=chosen, done=part))
-            path = self._array.path
-            self._cache.pool.submit(work, lambda error: part(ChunkError.of(path, error)))
+            self._loads.in_thread(work, part)
         else:
             ticket.finish()
         self._loads.request(rest, deliver, ticket.part(), keep=keep, ahead=False)

@@ -56,10 +56,7 @@ class Scanner:
         ticket.finish()
 
     def _submit(self, job: Block, done: Done, *, ahead: bool) -> None:
-        def failed(error: Exception) -> None:
-            done(ChunkError.of(self._array.path, error))
-
-        self._cache.pool.submit(lambda: done(self._read(job)), failed, ahead=ahead)
+        self._loads.in_thread(lambda: done(self._read(job)), done, ahead=ahead)
 
     def memory(self, chunks: int, at_once: int) -> int:
         """The most bytes that decoding ``at_once`` blocks of so many chunks takes beside theirs."""
