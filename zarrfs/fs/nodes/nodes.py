@@ -62,12 +62,17 @@ class Remains(NamedTuple):
 
     numbers : of its files that the kernel may know the attributes of, within the node.
     array : its data, if it is an array.
-    close : drops the caches of its files. Blocks.
+    closing : functions that drop the caches of its files. These block.
     """
 
     numbers: tuple[int, ...]
     array: CachedArray | None = None
-    close: Callable[[], None] | None = None
+    closing: tuple[Callable[[], None], ...] = ()
+
+    def close(self) -> None:
+        """Drop the caches of its files. Blocks."""
+        for each in self.closing:
+            each()
 
 
 class MountedNode:
@@ -256,9 +261,12 @@ class MountedArray(MountedNode):
 
     def retire(self) -> None:
         """Another one stands in its place: once its changes are stored, nobody looks for more."""
-        self.array.retire()
-        if self.rows is not None:
-            self.rows.growth.retire()
+        for retire in self._retiring():
+            retire()
+
+    def _retiring(self) -> list[Callable[[], None]]:
+        growing = [] if self.rows is None else [self.rows.growth.retire]
+        return [self.array.retire, *growing]
 
     @property
     def has_changes(self) -> bool:  # type: ignore[override]
@@ -267,15 +275,8 @@ class MountedArray(MountedNode):
     def leave(self) -> Remains | None:
         if self.has_changes:
             return None
-        closing = [self.array.retire, *self._caches()]
-        if self.rows is not None:
-            closing.append(self.rows.growth.retire)
-
-        def close() -> None:
-            for each in closing:
-                each()
-
-        return Remains((Local.DIRECTORY, *self._known_numbers()), self.array, close)
+        closing = (*self._retiring(), *self._caches())
+        return Remains((Local.DIRECTORY, *self._known_numbers()), self.array, closing)
 
     def _known_numbers(self) -> Iterable[int]:
         """Numbers of the files in its directory, as far as anybody has asked for them."""

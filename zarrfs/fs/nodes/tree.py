@@ -180,7 +180,6 @@ class Tree:
         for left in self.nodes.trim():
             if left.array is not None:
                 self._caches.forget(left.array)
-            if left.close is not None:
                 self._caches.pool.submit(left.close, ahead=True)
 
     def named_inodes(self) -> list[int]:
