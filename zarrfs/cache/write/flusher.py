@@ -12,7 +12,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -279,12 +279,10 @@ class Flusher(Changes):
         sharded = self.array.layout.sharded
         for stored, taken in copies.items():
             with self._failing([stored], errors):
-                if not sharded:
-                    new[stored] = self._new_chunk(taken)
-                elif self._processes is not None and taken.whole:
-                    new[stored] = NewObject(self._chunks_of(taken), ANY)
-                else:
+                if sharded and not (self._processes is not None and taken.whole):
                     encoded[stored] = self._encode_shard(stored, taken)
+                else:
+                    new[stored] = self._new_object(taken)
         results: dict[Index, _Now] = {}
         if new:
             done = perform(StoreChunks(self._writer, new), self._processes)
@@ -319,23 +317,13 @@ class Flusher(Changes):
                 failed.__cause__ = error
                 errors[stored] = failed.without_frames()
 
-    def _new_chunk(self, taken: Taken) -> NewObject:
-        """A chunk, completed from the store if it is new in part."""
-        ((index, copy),) = taken.tiles.items()
-        ((place, whole),) = copy.places()
-        if whole:
-            return NewObject({index: copy.part(place)}, ANY)
-        (result,) = self.array.read_chunks([index])
-        base = self.array.stored_chunk(result)
-        return NewObject({index: copy.merged(place, base)}, result.generation)
-
-    def _chunks_of(self, taken: Taken) -> dict[Index, Chunk]:
-        """All chunks of a shard that is new as a whole."""
-        return {
-            self._dirty.tiles.chunk(tile, place): copy.part(place)
-            for tile, copy in taken.tiles.items()
-            for place, _ in copy.places()
-        }
+    def _new_object(self, taken: Taken) -> NewObject:
+        """A shard that is new as a whole, or a chunk, completed from the store if it is not."""
+        chunks, merges = self._chunks_of(taken.tiles.items())
+        for index, merge in merges.items():
+            (result,) = self.array.read_chunks([index])
+            return NewObject({index: merge(self.array.stored_chunk(result))}, result.generation)
+        return NewObject(chunks, ANY)
 
     def _encode_shard(self, stored: Index, taken: Taken) -> EncodedObject:
         """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""
@@ -349,7 +337,13 @@ class Flusher(Changes):
         return self._writer.encode_shard(stored, batches, ANY, whole=taken.whole)
 
     def _replaced(self, tiles: Sequence[tuple[Index, TileCopy]]) -> Replaced:
-        chunks: dict[Index, Chunk | None] = {}
+        return Replaced(*self._chunks_of(tiles))
+
+    def _chunks_of(
+        self, tiles: Iterable[tuple[Index, TileCopy]]
+    ) -> tuple[dict[Index, Chunk], dict[Index, Merge]]:
+        """Chunks that are new as a whole, and functions that complete the others."""
+        chunks: dict[Index, Chunk] = {}
         merges: dict[Index, Merge] = {}
         for tile, copy in tiles:
             for place, whole in copy.places():
@@ -358,7 +352,7 @@ class Flusher(Changes):
                     chunks[index] = copy.part(place)
                 else:
                     merges[index] = partial(copy.merged, place)
-        return Replaced(chunks, merges)
+        return chunks, merges
 
 
 _Now = tuple[Stored | ChunkError, Expected]
