@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from zarrfs.array.node_readers import Node
 from zarrfs.cache.read.block_cache import BlockCache
@@ -26,7 +26,7 @@ from zarrfs.views.records import RecordsView
 from zarrfs.views.refreshed import RefreshedView
 from zarrfs.views.slabs.slabs import Slabs
 from zarrfs.views.tiles.boxes import Boxes
-from zarrfs.views.tiles.gathered import GatheredView
+from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
 from zarrfs.views.tiles.tiling import Tiling
 from zarrfs.views.view import WritableView
 
@@ -239,8 +239,8 @@ class FlatArray(MountedArray):
         if not self._views.has(self.node, local):
             return StreamView(self._flat, self._slabs)
         form = self._views.form(self.node, local)
-        if form.boxed is not None:
-            return self._boxed(form.boxed)
+        if (boxed := form.boxed) is not None:
+            return gathered(boxed, [self] * len(boxed.placed), writable=self.writable is not None)
         if form.layout is None:
             return FramedView(form.header, BytesView(b""))
         body: WritableView = StreamView(*self._flat_in(form.layout))
@@ -260,19 +260,6 @@ class FlatArray(MountedArray):
         """
         return self.writable is None and self.array.array.store.traits.near
 
-    def _boxed(self, form: GroupForm) -> WritableView:
-        read = self._layout.read
-        places = [placed.place for placed in form.placed]
-        boxes = [Boxes(self.array, read, place) for place in places if isinstance(place, Tiling)]
-        return GatheredView(
-            form.header,
-            boxes,
-            form.size,
-            writable=self.writable is not None,
-            marks=form.marks,
-            kept=self.kernel_keeps,
-        )
-
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
         """The elements in the order of the mount, in either byte order."""
         if layout.byteorder == self._config.byteorder or not self._has_byte_order:
@@ -290,6 +277,25 @@ class FlatArray(MountedArray):
         if grid is read:
             return FlatView(elements)
         return StreamView(FlatView(elements), Slabs(elements, self._cache))
+
+
+def gathered(
+    form: GroupForm, arrays: Sequence[FlatArray], owner: object = None, *, writable: bool
+) -> GatheredView:
+    """A file of several arrays, or of boxes, for one reader; ``owner`` as in `GatheredView`.
+
+    arrays : of each place in the form.
+    """
+    sections: list[Section] = []
+    for array, placed in zip(arrays, form.placed, strict=True):
+        if isinstance(placed.place, Tiling):
+            sections.append(Boxes(array.array, array.layout.read, placed.place))
+        else:
+            sections.append(WholeFile.at(placed.place, array.view(Local.FLAT)))
+    kept = all(array.kernel_keeps for array in arrays)
+    return GatheredView(
+        form.header, sections, form.size, owner, writable=writable, marks=form.marks, kept=kept
+    )
 
 
 def _trees(layout: ChunkLayout) -> list[GridTree]:

@@ -13,7 +13,7 @@ from zarrfs.array.node_readers import Node
 from zarrfs.errors import EntryNotFound, StoreListingUnsupported
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.fs.nodes.flat_array import FlatArray
+from zarrfs.fs.nodes.flat_array import FlatArray, gathered
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode, Remains
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.views.bits import count_equal
@@ -25,9 +25,7 @@ from zarrfs.views.headers.grouped import MOST_MEMBERS, Below, Grouped, Member, W
 from zarrfs.views.headers.hdf5.file import MOST_TEXTS
 from zarrfs.views.headers.hdf5.group import MOST_ARRAYS
 from zarrfs.views.headers.registry import chosen_of_group, find_group_format
-from zarrfs.views.tiles.boxes import Boxes
-from zarrfs.views.tiles.gathered import GatheredView, Section, WholeFile
-from zarrfs.views.tiles.tiling import Tiling
+from zarrfs.views.tiles.gathered import GatheredView
 from zarrfs.views.variable import read_texts
 
 _versions = count(1)
@@ -60,22 +58,8 @@ class GroupFile(NamedTuple):
 
     def view(self) -> GatheredView:
         """For one reader."""
-        sections: list[Section] = []
-        for array, placed in zip(self.arrays, self.form.placed, strict=True):
-            if isinstance(placed.place, Tiling):
-                sections.append(Boxes(array.array, array.layout.read, placed.place))
-            else:
-                sections.append(WholeFile.at(placed.place, array.view(Local.FLAT)))
         # The arrays have to stay while their bytes are shown.
-        return GatheredView(
-            self.form.header,
-            sections,
-            self.form.size,
-            self,
-            writable=self.writable,
-            marks=self.form.marks,
-            kept=all(array.kernel_keeps for array in self.arrays),
-        )
+        return gathered(self.form, self.arrays, self, writable=self.writable)
 
     def same_bytes(self, other: GroupFile) -> bool:
         """Whether nothing but elements can differ."""
