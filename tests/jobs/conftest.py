@@ -38,6 +38,7 @@ class Place:
         self.writer = ChunkWriter(self.array, store_fill=False, largest_whole=MIB)
         self.values = np.full(SHAPE, 7, "<i2")
         self.memory = SharedMemory(4 * MIB)
+        self.place = self.memory.place
         self.worker = self.new_worker()
         self.room = True
 
@@ -81,8 +82,8 @@ class Place:
         chunk[tuple(map(slice, inside.shape))] = inside
         return chunk
 
-    def lend(self, size: int) -> np.ndarray | None:
-        return self.memory.take(int(size)) if self.room else None
+    def lend(self, size: int, *, shared: bool = True) -> np.ndarray | None:
+        return self.memory.take(int(size)) if self.room and shared else None
 
     def perform(self, packed: Packed, kind: type[Job]):
         """What a worker answers, as it comes over the wire."""

@@ -7,7 +7,7 @@ import pickle
 from typing import Any, TypeVar
 
 from zarrfs.array.array import Array, ArrayName
-from zarrfs.jobs.job import Job, NoAnswer, Passing, Unable
+from zarrfs.jobs.job import Job, NoAnswer, Unable
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.arena import Arena
 
@@ -30,12 +30,12 @@ class Processes:
 
     def __init__(self, pool: WorkerPool, arena: Arena) -> None:
         self._pool = pool
-        self._passing = Passing(pool.memory, arena)
+        self._arena = arena
         self._given_up: set[ArrayName] = set()
 
     def run(self, job: Job[R]) -> R:
         name = job.array.name
-        packed = None if name in self._given_up else job.pack(self._passing)
+        packed = None if name in self._given_up else job.pack(self._arena)
         if packed is not None:
             message = pickle.dumps((type(job), packed.values))
             try:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from zarrfs.array.array import Array
 from zarrfs.jobs.worker import Worker
 from zarrfs.memory.arena import Arena
-from zarrfs.memory.shared_memory import SharedMemory
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -31,21 +30,6 @@ class Packed(NamedTuple):
 
     values: tuple[Any, ...]
     lent: NDArray[np.uint8] | None = None
-
-
-class Passing(NamedTuple):
-    """Memory that passes jobs to worker processes.
-
-    memory : shared with them.
-    arena : of such memory.
-    """
-
-    memory: SharedMemory
-    arena: Arena
-
-    def lend(self, size: int) -> NDArray[np.uint8] | None:
-        """Shared memory of undefined content; None if there is no room now."""
-        return self.arena.lend(size, shared=True)
 
 
 class Unable(Exception):
@@ -78,8 +62,11 @@ class Job(Protocol[R_co]):
         """Do the work in this thread. Blocks."""
         ...
 
-    def pack(self, passing: Passing) -> Packed | None:
-        """The job for a worker process; None if that gains nothing or is impossible."""
+    def pack(self, arena: Arena) -> Packed | None:
+        """The job for a worker process; None if that gains nothing or is impossible.
+
+        arena : of memory that is shared with worker processes.
+        """
         ...
 
     @classmethod

@@ -13,8 +13,9 @@ from zarrfs.array.block import Block, RunRange, expanded, ranges
 from zarrfs.array.block_reader import BlockRead, read_block
 from zarrfs.errors import ChunkError
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import BadAnswer, Packed, Passing
+from zarrfs.jobs.job import BadAnswer, Packed
 from zarrfs.jobs.worker import Worker
+from zarrfs.memory.arena import Arena
 
 # Bytes of a chunk from which on threads are faster than processes: they seldom wait for each other,
 # and their memory costs less. docs/decisions/105 has the figures.
@@ -47,8 +48,8 @@ class ReadBlock:
     def perform(self) -> BlockRead:
         return read_block(self.array, self.block)
 
-    def pack(self, passing: Passing) -> Packed | None:
-        if (place := passing.memory.place(self.block.part)) is None:
+    def pack(self, arena: Arena) -> Packed | None:
+        if (place := arena.place(self.block.part)) is None:
             return None
         runs = tuple([ranges(along, along[0].target.start) for along in self.block.runs])
         return Packed((self.array.name, runs, place, self.block.carrier.str, self.seen))

@@ -15,8 +15,9 @@ from zarrfs.errors import ChunkError, StoreError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs import answers
-from zarrfs.jobs.job import Packed, Passing
+from zarrfs.jobs.job import Packed
 from zarrfs.jobs.worker import Worker
+from zarrfs.memory.arena import Arena
 from zarrfs.store.base import Expected
 
 # Bytes of a chunk up to which processes store it in less time than threads: over 27 arrays with
@@ -83,17 +84,17 @@ class StoreChunks:
         results.update(zip(encoded, self.writer.store(list(encoded.values())), strict=True))
         return results
 
-    def pack(self, passing: Passing) -> Packed | None:
+    def pack(self, arena: Arena) -> Packed | None:
         chunks = [chunk for each in self.objects.values() for chunk in each.chunks.values()]
         # Storing a single chunk takes no longer than passing it to a process.
         if len(chunks) < 2:
             return None
         size = chunks[0].nbytes
-        lent = passing.lend(len(chunks) * size)
+        lent = arena.lend(len(chunks) * size, shared=True)
         if lent is None:
             return None
         stacked = lent.view(chunks[0].dtype).reshape(len(chunks), *chunks[0].shape)
-        if (place := passing.memory.place(stacked)) is None:
+        if (place := arena.place(stacked)) is None:
             return None
         memory = lent.data
         for i, chunk in enumerate(chunks):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.huge_pages import HUGE_PAGE, HugePages, address_of, small_pages
-from zarrfs.memory.shared_memory import SharedMemory
+from zarrfs.memory.shared_memory import Place, SharedMemory
 
 
 def lease(
@@ -178,6 +178,10 @@ class Arena:
             self._huge_pages.fill(memory)
             return memory.nbytes >= HUGE_PAGE and self._huge_pages.available
         return True
+
+    def place(self, memory: NDArray[np.generic]) -> Place | None:
+        """Where an array is in the shared memory; None if it is elsewhere."""
+        return None if self._shared is None else self._shared.place(memory)
 
     def _is_shared(self, memory: NDArray[np.uint8]) -> bool:
         return self._shared is not None and self._shared.offset(memory) is not None
