@@ -27,30 +27,21 @@ _MOST_THREADS = 32
 _log = logging.getLogger(__name__)
 
 
-class _Turns:
-    """Notifications for one inode, in their order: at most one thread sends them.
-
-    drops : whether the inode is to be dropped, which is asked for once however often it is wished.
-        A drop that is wished while one is under way is another one.
-    """
-
-    def __init__(self) -> None:
-        self.items: deque[Callable[[], object]] = deque()
-        self.drops = False
-
-
 class NotificationThread(KernelCache):
     """Runs notifications in threads, those of one inode in order.
 
     The kernel may be long at one inode, so others do not wait for it, while there are threads.
 
-    Shared state, under ``_changed``: ``_turns`` of each inode for which there is anything to do,
-    and in ``_ready`` the inodes with something to do that no thread is at.
+    Shared state, under ``_changed``: ``_turns``, by inode the notifications that are to be sent, at
+    most by one thread, in their order; in ``_ready`` the inodes with any that no thread is at; and
+    ``_drops``, the inodes that are to be dropped, which is asked for once however often it is
+    wished. A drop that is wished while one is under way is another one.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._turns: dict[int, _Turns] = {}
+        self._turns: dict[int, deque[Callable[[], object]]] = {}
+        self._drops: set[int] = set()
         self._ready: deque[int] = deque()
         self._pushes = 0
         self._idle = 0
@@ -61,11 +52,9 @@ class NotificationThread(KernelCache):
     def drop(self, inode: int) -> None:
         """Asks for ``inode``'s pages and attributes to be dropped soon. Never blocks."""
         with self._changed:
-            turns = self._turns.get(inode)
-            if self._stopped or (turns is not None and turns.drops):
-                return
-            turns = self._put(inode, lambda: self._drop(inode))
-            turns.drops = True
+            if not self._stopped and inode not in self._drops:
+                self._drops.add(inode)
+                self._put(inode, lambda: self._drop(inode))
 
     def store(self, inode: int, offset: int, data: Data, current: Callable[[], bool]) -> None:
         """Gives the kernel pages of a file. Never blocks.
@@ -115,18 +104,17 @@ class NotificationThread(KernelCache):
             thread.join(max(0.0, give_up - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _put(self, inode: int, item: Callable[[], object]) -> _Turns:
+    def _put(self, inode: int, item: Callable[[], object]) -> None:
         turns = self._turns.get(inode)
         if turns is None:
-            turns = self._turns[inode] = _Turns()
+            turns = self._turns[inode] = deque()
             self._ready.append(inode)
             if self._idle >= len(self._ready):
                 self._changed.notify()
             elif len(self._threads) < _MOST_THREADS:
                 with suppress(RuntimeError):  # no more threads: those that there are do it
                     self._add_thread()
-        turns.items.append(item)
-        return turns
+        turns.append(item)
 
     def _add_thread(self) -> None:
         name = f"fuse-notify-{len(self._threads)}"
@@ -138,11 +126,11 @@ class NotificationThread(KernelCache):
         while (inode := self._next()) is not None:
             turns = self._turns[inode]
             # All that is there now: an inode that gets ever more to do must not keep others out.
-            for _ in range(len(turns.items)):
+            for _ in range(len(turns)):
                 if not self._stopped:
-                    _notify(turns.items.popleft())
+                    _notify(turns.popleft())
             with self._changed:
-                if turns.items:
+                if turns:
                     self._ready.append(inode)
                 else:
                     del self._turns[inode]
@@ -157,7 +145,7 @@ class NotificationThread(KernelCache):
 
     def _drop(self, inode: int) -> None:
         with self._changed:
-            self._turns[inode].drops = False
+            self._drops.remove(inode)
         pyfuse3.invalidate_inode(inode)
 
 
