@@ -32,7 +32,7 @@ from zarrfs.fs.nodes.place import Place
 from zarrfs.fs.nodes.tree import Tree
 from zarrfs.fs.status import MountStatus
 from zarrfs.views.tiles.gathered import GatheredView
-from zarrfs.views.view import Data, View
+from zarrfs.views.view import Data
 
 
 class OpenFiles:
@@ -165,7 +165,10 @@ class OpenFiles:
             with self.places.reading(opened.place), ExitStack() as inside:
                 for pages in opened.pages:
                     inside.enter_context(pages.reading(opened.place))
-                data = await self._wait_for(view, offset, size)
+                answer = await self._answers.wait(partial(view.read, offset, size))
+            if isinstance(answer, ChunkError):
+                raise answer
+            data = answer
         if self._pushed is not None:
             note = partial(self._pushed.note_read, opened.place, view, offset, size, missed=missed)
             if not self._after_reply.add(note):
@@ -179,12 +182,6 @@ class OpenFiles:
         if opened.unused is not None:
             self._pages.used(opened.place.inode, opened.unused)
             opened.unused = None
-
-    async def _wait_for(self, view: View, offset: int, size: int) -> Data:
-        data: Data | ChunkError = await self._answers.wait(partial(view.read, offset, size))
-        if isinstance(data, ChunkError):
-            raise data
-        return data
 
     async def release(self, handle: int) -> None:
         """The last reference to an open file is gone.
