@@ -58,9 +58,8 @@ class CacheConfig(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """How the memory of a mount is divided, in bytes.
+    """How the memory of a mount is divided, beside `nodes_share`, in bytes.
 
-    nodes : for what is known of groups and arrays beside their data; see `nodes_share`.
     indexes : for shard indexes, so that chunks cannot evict them.
     changes : for changes, so that readers and writers cannot evict each other's memory. A row of
         chunks of up to that size is gathered in memory.
@@ -69,7 +68,6 @@ class Shares(NamedTuple):
     chunks : the rest, for decoded chunks and decoding.
     """
 
-    nodes: int
     indexes: int
     changes: int
     storing: int
@@ -138,7 +136,7 @@ class Caches:
         changes = memory * 5 // 16 if self._config.writable else 0
         storing = memory // 8 if self._config.writable else 0
         chunks = memory - nodes - indexes - changes - storing - workers
-        return Shares(nodes, indexes, changes, storing, chunks)
+        return Shares(indexes, changes, storing, chunks)
 
     def set_memory(self, memory: int) -> None:
         """Change how many bytes all caches together may take. Blocks.
