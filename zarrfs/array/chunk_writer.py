@@ -17,7 +17,6 @@ from zarrfs.errors import ChunkError, DecodeError, StoreConflict, StoreError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk
 from zarrfs.format.copying import plain_type
-from zarrfs.format.pipeline import ChunkCodec
 from zarrfs.store.base import ANY, Data, Expected, Generation, Put
 
 Each = Callable[[Callable[[int], None], int], None]
@@ -92,9 +91,6 @@ class ChunkWriter:
         self.largest_whole = largest_whole
         layout = array.layout
         self._shards = ShardWriter(layout) if layout.sharded else None
-        regular = layout.read.regular_shape
-        # Bound once: looking up a codec compares all of its properties, which takes a while.
-        self._regular = None if regular is None else layout.chunk_codec(regular)
         fill = layout.data_type.element(layout.fill)
         # Elements of variable length have no bits to compare.
         self._plain = fill.dtype if fill.dtype.hasobject else plain_type(fill.itemsize)
@@ -139,8 +135,10 @@ class ChunkWriter:
         if self._shards is None:
             ((index, chunk),) = chunks.items()
             chunk = self._to_be_encoded(index, chunk)
-            parts = None if chunk is None else self._codec_of(chunk).encode_in_parts(chunk)
-            return EncodedObject(key, parts, expected)
+            if chunk is None:
+                return EncodedObject(key, None, expected)
+            codec = self.array.decoder.codec_of(chunk.shape)
+            return EncodedObject(key, codec.encode_in_parts(chunk), expected)
         # Indices beyond the array may be there to be removed.
         inside = sum(map(self.array.layout.read.contains, chunks))
         whole = inside == self.array.layout.count_in(stored)
@@ -210,8 +208,9 @@ class ChunkWriter:
             base = self.array.stored_chunk
             chunks.update({i: merge(base(decoded[i]())) for i, merge in batch.merges.items()})
         given = [self._to_be_encoded(index, chunk) for index, chunk in chunks.items()]
-        assert self._regular is not None, "as the inner chunks of every shard"
-        data = iter(self._regular.encode_all([chunk for chunk in given if chunk is not None]))
+        # The inner chunks of all shards have one shape.
+        codec = self.array.decoder.codec_of(self.array.layout.read.largest_chunk)
+        data = iter(codec.encode_all([chunk for chunk in given if chunk is not None]))
         return list(chunks), [None if chunk is None else next(data) for chunk in given]
 
     def store(self, objects: Sequence[EncodedObject]) -> list[Stored]:
@@ -268,9 +267,6 @@ class ChunkWriter:
                 "-o memory=",
             )
         return Shard(StoredPart(store, key, info, 0, info.size), info.generation)
-
-    def _codec_of(self, chunk: Chunk) -> ChunkCodec:
-        return self._regular or self.array.layout.chunk_codec(chunk.shape)
 
     def _to_be_encoded(self, index: Index, chunk: Chunk | None) -> Chunk | None:
         """A chunk as it is to be stored; None if it should not be stored."""
