@@ -49,6 +49,7 @@ def test_a_group_is_listed_once_and_its_children_are_read_together(server, store
     hierarchy = Hierarchy(store)
     hierarchy.root()
     server.counts.reset()
+    server.together = 16
     assert hierarchy.children("") == [*NAMES, "bare", "inner"]
     # One for the group, and one for each directory that is no node by its documents.
     assert server.counts.requests["GET list"] == 3

@@ -23,7 +23,8 @@ class RemoteServer:
     """Objects behind one port of the loopback interface; see the package.
 
     plan : told of each request by method and target, what goes wrong with it. Default nothing.
-    together : no request is answered before so many were in flight at once, or `TOGETHER_S` passed.
+    together : no request for an object is answered before so many requests were in flight at once,
+        or `TOGETHER_S` passed.
     ranges : whether parts of objects are sent. Default True.
     keys : access keys that may ask; None: everybody may.
     """
@@ -157,7 +158,8 @@ class RemoteServer:
                 self.counts.received += len(request.body)
                 await asyncio.sleep(self.link.latency_s * (2 if is_new else 1))
                 is_new = False
-                await self._gathered()
+                if request.kind.endswith(" object"):
+                    await self._gathered()
                 if not await self._respond(writer, request, down):
                     return
             finally:
