@@ -10,9 +10,11 @@ from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, shard
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, index_bytes, shard
 from zarrfs.array.shards import shard_writer
-from zarrfs.array.shards.parts import MemoryPart
+from zarrfs.array.shards.parts import MemoryPart, StoredPart
+from zarrfs.array.shards.shard_parts import ShardParts
 from zarrfs.array.shards.shard_writer import InnerChanges, ShardWriter
 from zarrfs.errors import DecodeError
+from zarrfs.store.base import ObjectInfo
 
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 SHAPE = (8, 12)
@@ -205,3 +207,10 @@ def test_an_inner_shard_that_is_empty_now_is_missing():
     index = np.frombuffer(b"".join(less)[-68:-4], "<u8").reshape(2, 2, 2)
     assert index[0, 0].tolist() == [MISSING, MISSING]
     assert MISSING not in index[0, 1]
+
+
+def test_no_byte_is_asked_of_an_object_that_has_none():
+    """Some services refuse ranges without bytes."""
+    store = MemoryStore({})
+    empty = StoredPart(store, "c/0", ObjectInfo(0, None, ("1",)), 0, 0)
+    assert list(ShardParts("c/0", [empty, b"x"])) == [b"x"]

@@ -71,7 +71,7 @@ class ShardParts(Sequence[Data]):
 
 def _split(pieces: Iterable[Piece]) -> Iterator[Piece]:
     for piece in pieces:
-        if not isinstance(piece, StoredPart) or piece.size <= LARGEST_STRETCH:
+        if not isinstance(piece, StoredPart) or 0 < piece.size <= LARGEST_STRETCH:
             yield piece
             continue
         for done in range(0, piece.size, LARGEST_STRETCH):
