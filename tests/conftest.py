@@ -1,6 +1,7 @@
 """Real mounts for tests: `mounted` mounts with the real command and cleans up whatever happens."""
 
 import ctypes
+import gc
 import importlib
 import os
 import re
@@ -59,6 +60,8 @@ def pytest_collection(session: pytest.Session) -> None:
 
     What it compiles the others find, where each would compile all of them at the same time.
     """
+    # Nothing that is collected becomes garbage.
+    gc.disable()
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
@@ -82,6 +85,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    # The modules and items stay, so no test has the collector scan them.
+    gc.freeze()
+    gc.enable()
     # Only now does every test that hypothesis runs say so.
     times = max(TIMES, SWEEP_TIMES if EXHAUSTIVE else 1)
     for item in session.items if times > 1 else ():
