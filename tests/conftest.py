@@ -20,6 +20,7 @@ from hypothesis import settings
 
 from tests.forked_mount import forked
 from tests.soak import EXHAUSTIVE, TIMES
+from tests.waiting import wait_until
 from zarrfs import locks
 from zarrfs.daemon.umount import umount
 from zarrfs.errors import MountError
@@ -105,14 +106,7 @@ def run_zarrfs(
 ) -> subprocess.CompletedProcess[str]:
     """The real command, to its end."""
     asked = list(map(str, arguments))
-    return forked(asked, timeout) or subprocess.run(
-        [*COMMAND, *asked],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    return forked(asked, timeout) or run_program(*COMMAND, *asked, timeout=timeout)
 
 
 def run_python(*arguments: str | Path, **keywords: Any) -> subprocess.CompletedProcess[str]:
@@ -203,7 +197,7 @@ class Mounter:
         options : each as after ``-o``.
         quiet : fail the test if the daemon logs a warning.
         at : the mount point; None for a new directory.
-        command : in place of ``zarrfs mount``.
+        command : in place of ``zarrfs mount``. A script that this Python runs is forked, too.
         """
         number = len(self.daemons)
         path = at or self.directory / f"mount{number}"
@@ -216,16 +210,11 @@ class Mounter:
         options = (f"journal={self.directory / 'journal'}", *options, f"log_file={log}")
         arguments = [str(source), str(path)]
         arguments += [part for option in options for part in ("-o", option)]
-        done = None if command else forked(["mount", *arguments], COMMAND_TIMEOUT_S)
-        if done is None:
-            done = subprocess.run(
-                [*map(str, command or (*COMMAND, "mount")), *arguments],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=COMMAND_TIMEOUT_S,
-                check=False,
-            )
+        started = [*map(str, command or (*COMMAND, "mount")), *arguments]
+        # A script of this Python, or the plain command.
+        asked = started[1:] if command else ["mount", *arguments]
+        plain = not command or (started[0] == sys.executable and asked[0].endswith(".py"))
+        done = (forked(asked, COMMAND_TIMEOUT_S) if plain else None) or run_program(*started)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
         daemon = Daemon(place, log, _pid(log), self._guard(place), quiet=quiet)
         self.daemons.append(daemon)
@@ -276,11 +265,9 @@ class Mounter:
 
 def _pid(log: Path) -> int:
     """The daemon's process number, from the first line of its log, which comes soon."""
-    give_up = time.monotonic() + END_TIMEOUT_S
-    while not (log.exists() and (found := _DAEMON.search(log.read_text()))):
-        assert time.monotonic() < give_up, "the daemon logs nothing"
-        time.sleep(0.01)
-    return int(found[1])
+    said = wait_until(lambda: log.exists() and _DAEMON.search(log.read_text()), END_TIMEOUT_S)
+    assert said
+    return int(said[1])
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The command ``zarrfs`` in forks of a process that has imported what every mount imports.
+"""``zarrfs``, and scripts that mount, in forks of a process with the imports of every mount.
 
 Of the processor time that a small mount takes, two thirds are the start of Python and its imports.
 Only a plain call is forked: the tests of imports, environments and command lines start Python anew.
@@ -31,7 +31,7 @@ _IMPORTED = (
 
 
 def forked(arguments: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str] | None:
-    """As `subprocess.run` of ``zarrfs``; None if it could differ from a new process."""
+    """As `subprocess.run` of ``zarrfs`` or of a script; None if it could differ from that."""
     global _server  # noqa: PLW0603 - one for all tests of this process
     # It runs one command after the other.
     if not _busy.acquire(blocking=False):
@@ -172,6 +172,7 @@ def _serve(connection: socket.socket) -> list[str] | None:
 
 if __name__ == "__main__":
     import importlib
+    import runpy
 
     # As with `python -m`.
     sys.path[0] = os.getcwd()
@@ -181,7 +182,11 @@ if __name__ == "__main__":
         importlib.import_module(name)
     assert len(os.listdir("/proc/self/task")) == 1
     if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
-        from zarrfs.cli.main import main
-
         sys.argv[1:] = asked
-        main()
+        if not (asked and asked[0].endswith(".py")):
+            sys.modules["zarrfs.cli.main"].main()
+        else:
+            # As with `python SCRIPT`.
+            del sys.argv[0]
+            sys.path[0] = os.path.dirname(asked[0])
+            runpy.run_path(asked[0], run_name="__main__")
