@@ -1,6 +1,7 @@
 """Real mounts for tests: `mounted` mounts with the real command and cleans up whatever happens."""
 
 import ctypes
+import functools
 import gc
 import importlib
 import os
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,9 @@ def pytest_configure() -> None:
     os.environ["ZARRFS_DEBUG_LOCKS"] = "1"
     # It takes the locks of the standard streams away.
     os.environ.pop("PYTHONUNBUFFERED", None)
+    # Each store at a URL asks, and to look through all packages takes longer than to open it.
+    found = functools.cache(lambda _, entry_points=metadata.entry_points, **of: entry_points(**of))
+    metadata.entry_points = lambda **of: found(tuple(sys.path), **of)
     # Where the tests are a shell's background job they ignore it, and all that they start would.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
