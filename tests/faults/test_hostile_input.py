@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(120)
 
 # Each of these took more than ten times as much, or crashed.
 ROOM = 700 << 20
-SMALL_ROOM = 128 << 20
+SMALL_ROOM = 64 << 20
 SECONDS = 10
 WORDS = {
     "zfp-expert-mode": "another mode",
