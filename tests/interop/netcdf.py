@@ -8,12 +8,7 @@ from typing import Any, Literal
 
 import netCDF4
 import numpy as np
-from kerchunk.df import refs_to_dataframe
 from kerchunk.hdf import SingleHdf5ToZarr
-from obspec_utils.registry import ObjectStoreRegistry
-from obstore.store import LocalStore
-from virtualizarr import open_virtual_dataset
-from virtualizarr.parsers import HDFParser
 
 VARIABLES = (
     "temperature",
@@ -82,11 +77,19 @@ def _kerchunk_json(file: Path, references: Path) -> None:
 
 
 def _kerchunk_parquet(file: Path, references: Path) -> None:
+    from kerchunk.df import refs_to_dataframe
+
     refs_to_dataframe(SingleHdf5ToZarr(str(file)).translate(), str(references))
 
 
 def _virtualizarr(kind: Literal["json", "parquet"]) -> Callable[[Path, Path], None]:
     def write(file: Path, references: Path) -> None:
+        # Few tests need these large packages.
+        from obspec_utils.registry import ObjectStoreRegistry
+        from obstore.store import LocalStore
+        from virtualizarr import open_virtual_dataset
+        from virtualizarr.parsers import HDFParser
+
         registry = ObjectStoreRegistry({"file://": LocalStore()})
         opened = open_virtual_dataset(url=f"file://{file}", registry=registry, parser=HDFParser())
         with opened as dataset:

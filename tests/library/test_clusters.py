@@ -15,8 +15,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
 
-import dask
-import distributed
 import numpy as np
 import pytest
 import zarr
@@ -50,6 +48,8 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module")
 def client():
     """Of a cluster of two processes, which say how much memory their tasks may take."""
+    import distributed
+
     with (
         # Dask leaves settings there, such as MALLOC_TRIM_THRESHOLD_.
         patch.dict(os.environ),
@@ -268,6 +268,9 @@ def scheduler_and_worker(folder: Path, port: int = 0):
 def test_a_copy_that_loses_its_scheduler_can_be_completed(
     source, tmp_path, monkeypatch, comes_back
 ):
+    import dask
+    import distributed
+
     small_tasks(monkeypatch)
     with (
         ExitStack() as stack,
