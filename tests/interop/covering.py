@@ -30,7 +30,7 @@ def pairwise(
         for _ in range(60):
             row = {name: random.choice(choices) for name, choices in factors.items()}
             row.update(first)
-            if possible(row) and (new := sum(pair in missing for pair in _pairs(row))) > gain:
+            if (new := sum(pair in missing for pair in _pairs(row))) > gain and possible(row):
                 best, gain = row, new
         if best is None:
             # No possible row was found that has this pair.
