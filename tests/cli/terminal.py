@@ -36,7 +36,7 @@ def run_in_terminal(*arguments: str | Path, timeout: float = 60.0, **keywords) -
                 if not piece:
                     break
                 shown += piece
-        return process.wait(timeout=10), shown.decode()
+        return process.wait(timeout=30), shown.decode()
     finally:
         process.kill()
         process.wait()

@@ -207,7 +207,7 @@ def test_a_flush_stores_what_no_thread_stores_yet_first(opened):
                 other.set()
             else:
                 begun.set()
-                came.append(other.wait(timeout=10))
+                came.append(other.wait(timeout=20))
 
     store.before = meet
     data = np.arange(150, dtype="<i2").tobytes()
