@@ -21,7 +21,13 @@ from zarrfs.errors import (
     UsageError,
 )
 from zarrfs.store.base import Store
-from zarrfs.store.foreign.kinds import ZIP_ENDINGS, is_parquet_references, kind_of
+from zarrfs.store.foreign.kinds import (
+    REFERENCES,
+    ZIP_ENDINGS,
+    Kind,
+    is_parquet_references,
+    kind_of,
+)
 from zarrfs.store.local.beneath import check_links
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.local.local_errors import store_error
@@ -107,15 +113,8 @@ def open_store(source: str, config: StoreConfig) -> Store:
     if is_zip:
         return _open_archive("zip", f"file://{os.path.abspath(path)}", config)
     if os.path.isfile(path) and (kind := kind_of(path)) is not None:
-        from zarrfs.store.foreign.store import open_foreign  # noqa: PLC0415 - seldom needed
-
-        return open_foreign(
-            path,
-            kind,
-            config.references,
-            config.translation_timeout,
-            lambda url: _open_url(url, config),
-        )
+        path = os.path.realpath(path)
+        return _open_file(path, path, kind, config)
     if is_parquet_references(path):
         return _open_url(f"reference::file://{os.path.realpath(path)}", config)
     if not os.path.lexists(path):
@@ -148,7 +147,7 @@ def open_found(
 
     Raises as `open_store`.
     """
-    from zarrfs.store.foreign.store import open_found as open_file  # noqa: PLC0415
+    from zarrfs.store.remote.references.targets import FoundTargets  # noqa: PLC0415
 
     path = f"/proc/self/fd/{fd}"
     alone = config._replace(storage_options={})
@@ -156,15 +155,24 @@ def open_found(
         return _open_archive("zip", f"file://{path}", alone)
     if (kind := kind_of(path)) is None:
         raise StoreError(shown, "is not of a format that zarrfs serves")
-    return open_file(
-        fd,
-        shown,
-        kind,
-        config.references,
-        config.translation_timeout,
-        lambda url, targets: _open_url(url, alone._replace(storage_options={"fs": targets})),
-        open_target,
-    )
+    # The references to the chunks of a file name this file only.
+    targets = FoundTargets(open_target if kind is REFERENCES else lambda _: os.dup(fd))
+    return _open_file(path, shown, kind, alone._replace(storage_options={"fs": targets}), fd)
+
+
+def _open_file(
+    path: str, shown: str, kind: Kind, config: StoreConfig, fd: int | None = None
+) -> Store:
+    """Open a file of another format, or of references; as `open_foreign`."""
+    from zarrfs.store.foreign.store import open_foreign  # noqa: PLC0415 - seldom needed
+
+    def open_url(url: str) -> Store:
+        return _open_url(url, config)
+
+    if kind is REFERENCES:
+        return open_url(f"reference::file://{path}")
+    seconds = config.translation_timeout
+    return open_foreign(path, shown, kind, config.references, seconds, open_url, fd)
 
 
 def local_directory(source: str) -> str | None:

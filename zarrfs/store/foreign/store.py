@@ -16,9 +16,8 @@ from zarrfs.isolation.decoders import isolated
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 from zarrfs.store.foreign.found import KEY
 from zarrfs.store.foreign.kept import generation_of, references
-from zarrfs.store.foreign.kinds import CHANGED, REFERENCES, Kind
+from zarrfs.store.foreign.kinds import CHANGED, Kind
 from zarrfs.store.ranges import resolve
-from zarrfs.store.remote.references.targets import FoundTargets, Targets
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
@@ -32,48 +31,6 @@ _LARGEST_TEXT = 256 << 20
 
 def open_foreign(
     path: str,
-    kind: Kind,
-    directory: str | None,
-    seconds: float,
-    open_url: Callable[[str], Store],
-) -> Store:
-    """Open the file at ``path`` as a store.
-
-    directory : where references are kept; None: they are not kept.
-    seconds : that finding the chunks of the file may take.
-    open_url : opens a URL that fsspec knows.
-
-    Raises UsageError if a package is missing, StoreError if the file cannot be served.
-    """
-    path = os.path.realpath(path)
-    if kind is REFERENCES:
-        return open_url(f"reference::file://{path}")
-    return _open(path, path, kind, directory, seconds, open_url)
-
-
-def open_found(
-    fd: int,
-    shown: str,
-    kind: Kind,
-    directory: str | None,
-    seconds: float,
-    open_url: Callable[[str, Targets], Store],
-    open_target: Callable[[str], int],
-) -> Store:
-    """As `open_foreign`, for the open file ``fd``, which must stay open; ``shown`` is its path.
-
-    open_target : opens what a document of references names. Raises OSError.
-    """
-    path = f"/proc/self/fd/{fd}"
-    if kind is REFERENCES:
-        return open_url(f"reference::file://{path}", FoundTargets(open_target))
-    # The references to its chunks name this file only.
-    targets = FoundTargets(lambda _: os.dup(fd))
-    return _open(path, shown, kind, directory, seconds, lambda url: open_url(url, targets), fd)
-
-
-def _open(
-    path: str,
     shown: str,
     kind: Kind,
     directory: str | None,
@@ -81,6 +38,17 @@ def _open(
     open_url: Callable[[str], Store],
     fd: int | None = None,
 ) -> Store:
+    """Open the file at ``path`` as a store, through references to its chunks.
+
+    path : absolute, without links.
+    shown : its path in messages.
+    directory : where references are kept; None: they are not kept.
+    seconds : that finding the chunks of the file may take.
+    open_url : opens a URL that fsspec knows.
+    fd : of the open file, which must stay open, if ``path`` names that.
+
+    Raises UsageError if a package is missing, StoreError if the file cannot be served.
+    """
     for again in (False, True):
         generation = generation_of(path)
         with references(
