@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from zarrfs.store import workers as store_workers
-from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
-from zarrfs.store.workers import Workers
+from zarrfs.store.remote.ranges.side_by_side import SideBySide
+from zarrfs.store.workers import Crew, Workers
 
 PATHS = ["a", "b", "c"]
 
@@ -69,6 +69,22 @@ def test_threads_without_work_end_and_lose_no_call(monkeypatch):
     while set(threading.enumerate()) - before:
         # In CPython 3.11 a thread whose time ends while another takes its work waits for more work.
         crew.help(lambda: None, 1)
+        workers.run(lambda: None, 5)
         time.sleep(0.01)
     assert workers.run(lambda: 1, 5) == 1
     workers.close()
+
+
+@pytest.mark.timeout(60)
+def test_closing_ends_threads_without_work_now_and_others_after_it(monkeypatch):
+    monkeypatch.setattr(store_workers, "IDLE_S", 3600)
+    before = set(threading.enumerate())
+    workers, over = Workers(max_abandoned=1), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(workers.run, over.wait, 50)
+        assert workers.run(lambda: 1, 5) == 1
+        workers.close()
+        over.set()
+        assert waiting.result()
+    while set(threading.enumerate()) - before:
+        time.sleep(0.01)

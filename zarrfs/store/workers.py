@@ -8,9 +8,11 @@ they never keep the process from ending.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -103,19 +105,100 @@ def _never(_failure: StoreUnavailable, _made: int) -> None:
     return None
 
 
+class Crew:
+    """Threads that are made when there is work for them, and end after a while without any.
+
+    most : number of threads.
+    name : of each of them.
+
+    Shared state, under ``_lock``: ``_threads``, how many there are; ``_free``, how many of them
+    have no work and were given none; ``_surplus``, how much work has no thread yet.
+    """
+
+    def __init__(self, most: float, name: str = "requests") -> None:
+        self._most = most
+        self._name = name
+        self._lock = threading.Lock()
+        self._threads = self._free = self._surplus = 0
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def help(self, work: Callable[[], None], count: int) -> bool:
+        """Have ``count`` threads call ``work``.
+
+        work : must not raise, and must return when nothing is left to do, because a thread may
+            come late.
+
+        Returns whether one of them begins at once.
+        """
+        begins = False
+        if not self._most:
+            return begins
+        with self._lock:
+            for _ in range(count):
+                if self._free:
+                    self._free -= 1
+                    begins = True
+                elif self._threads < self._most:
+                    # Work that hangs must not keep the process from ending.
+                    thread = threading.Thread(target=self._serve, daemon=True, name=self._name)
+                    try:
+                        thread.start()
+                    except RuntimeError:
+                        # The system has no more threads; those that there are do the work.
+                        break
+                    self._threads += 1
+                    begins = True
+                else:
+                    self._surplus += 1
+                self._work.put(work)
+        return begins
+
+    def close(self) -> None:
+        """End threads without work now, and others after their work. Idempotent."""
+        with self._lock:
+            self._most = 0
+            for _ in range(self._free):
+                self._work.put(None)
+            self._free = 0
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                work = self._work.get(timeout=IDLE_S)
+            except Empty:
+                with self._lock:
+                    if self._free:
+                        self._free -= 1
+                        self._threads -= 1
+                        return
+                continue
+            if work is None:
+                return
+            work()
+            # It must not keep the results of its operation in memory.
+            del work
+            with self._lock:
+                if not self._most:
+                    return
+                if self._surplus:
+                    self._surplus -= 1
+                else:
+                    self._free += 1
+
+
 class Workers:
     """Threads that run calls for other threads.
 
     max_abandoned : number of abandoned calls that may hang; beyond it no call is started.
 
-    Shared state: ``_idle``, ``_busy``, ``_abandoned``, ``_closed`` and each call's ``abandoned``
-    and ``done`` change only under ``_lock``, so a call is either finished or abandoned, never both.
+    Shared state: ``_busy``, ``_abandoned``, ``_closed`` and each call's ``abandoned`` and ``done``
+    change only under ``_lock``, so a call is either finished or abandoned, never both.
     """
 
     def __init__(self, *, max_abandoned: int) -> None:
         self._max_abandoned = max_abandoned
         self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[Call[object] | None]] = []
+        self._crew = Crew(math.inf, "store")
         self._busy: set[Call[Any]] = set()
         self._abandoned = 0
         self._closed = False
@@ -195,9 +278,7 @@ class Workers:
         """End idle threads now, and busy threads after their call. Idempotent."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
-        for queue in idle:
-            queue.put(None)
+        self._crew.close()
 
     def _begin_call(self, call: Call[_T]) -> None:
         with self._lock:
@@ -205,9 +286,9 @@ class Workers:
                 raise WorkersClosed
             if self._abandoned >= self._max_abandoned:
                 raise TooManyAbandoned
-            queue = self._idle.pop() if self._idle else self._start()
+            if not self._crew.help(partial(self._perform, call), 1):
+                raise RuntimeError("can't start new thread")
             self._busy.add(call)
-        queue.put(call)  # type: ignore[arg-type]
 
     def _abandon_overdue(self, call: Call[_T], timeout_s: float) -> None:
         """Raises `NoProgress` if the call has made no progress for ``timeout_s`` seconds."""
@@ -224,47 +305,24 @@ class Workers:
         call.cancel()
         return True
 
-    def _start(self) -> SimpleQueue[Call[object] | None]:
-        queue: SimpleQueue[Call[object] | None] = SimpleQueue()
-        threading.Thread(target=self._serve, args=(queue,), daemon=True, name="store").start()
-        return queue
-
-    def _serve(self, queue: SimpleQueue[Call[object] | None]) -> None:
-        while True:
-            try:
-                call = queue.get(timeout=IDLE_S)
-            except Empty:
-                with self._lock:
-                    if queue not in self._idle:
-                        continue  # a call is about to come
-                    self._idle.remove(queue)
-                return
-            if call is None:
-                return
-            _current.call = call
-            call.progress_at = time.monotonic()
-            error: BaseException | None = None
-            try:
-                call.result = call.function()
-            except BaseException as failure:  # noqa: BLE001 - the caller raises it
-                error = failure
-            _current.call = None
-            with self._lock:
-                self._busy.discard(call)
-                if call.abandoned:
-                    self._abandoned -= 1
-                    call.result = None
-                else:
-                    call.error = error
-                call.cancel = _nothing
-                call.done.set()
-                closed = self._closed
-                if not closed:
-                    self._idle.append(queue)
-            # The result must not stay in memory until the next call comes.
-            del call, error
-            if closed:
-                return
+    def _perform(self, call: Call[_T]) -> None:
+        _current.call = call
+        call.progress()
+        error: BaseException | None = None
+        try:
+            call.result = call.function()
+        except BaseException as failure:  # noqa: BLE001 - the caller raises it
+            error = failure
+        _current.call = None
+        with self._lock:
+            self._busy.discard(call)
+            if call.abandoned:
+                self._abandoned -= 1
+                call.result = None
+            else:
+                call.error = error
+            call.cancel = _nothing
+            call.done.set()
 
 
 def _left(call: Call[_T], timeout_s: float) -> float:

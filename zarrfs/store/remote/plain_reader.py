@@ -23,7 +23,7 @@ from zarrfs.store.base import ANY, Blob, ByteRange, Data, Expected, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.ranges.assemble import Piece, cut
 from zarrfs.store.remote.ranges.on_loop import OnLoop
-from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
+from zarrfs.store.remote.ranges.side_by_side import SideBySide
 from zarrfs.store.remote.requests import (
     BadReply,
     BrokenReply,
@@ -32,6 +32,7 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
+from zarrfs.store.workers import Crew
 
 _FOR_MANY_THREADS = frozenset(
     {

@@ -15,7 +15,7 @@ import numpy as np
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
 from zarrfs.store.ranges import Span, merge, resolve
 from zarrfs.store.remote.ranges.assemble import Piece, cut
-from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
+from zarrfs.store.remote.ranges.side_by_side import SideBySide
 from zarrfs.store.remote.requests import (
     BadReply,
     BrokenReply,
@@ -23,7 +23,7 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.store.workers import current_call
+from zarrfs.store.workers import Crew, current_call
 
 Part: TypeAlias = Any
 """Bytes as they arrive: a buffer with a length."""

@@ -15,82 +15,13 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from zarrfs.errors import StoreUnavailable
-from zarrfs.store import workers
 from zarrfs.store.remote.foreign_errors import converted
-from zarrfs.store.workers import current_call, part_of_call
+from zarrfs.store.workers import Crew, current_call, part_of_call
 
 _T = TypeVar("_T")
 
 # Waits are cut into steps, after which an operation reports progress or notices its end.
 _STEP_S = 1.0
-
-
-class Crew:
-    """Threads for the requests of operations, made when they are needed.
-
-    most : number of threads.
-
-    Shared state, under ``_lock``: ``_threads``, how many there are; ``_free``, how many of them
-    have no work and were given none; ``_surplus``, how much work has no thread yet.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._threads = self._free = self._surplus = 0
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-
-    def help(self, work: Callable[[], None], count: int) -> bool:
-        """Have ``count`` threads call ``work``, as part of the call in this worker.
-
-        work : must not raise, and must return when nothing is left to do, because a thread may
-            come late.
-
-        Returns whether one of them begins at once.
-        """
-        begins = False
-        if not self._most:
-            return begins
-        work = part_of_call(work)
-        with self._lock:
-            for _ in range(count):
-                if self._free:
-                    self._free -= 1
-                    begins = True
-                elif self._threads < self._most:
-                    # A request that hangs must not keep the process from ending.
-                    thread = threading.Thread(target=self._serve, daemon=True, name="requests")
-                    try:
-                        thread.start()
-                    except RuntimeError:
-                        # The system has no more threads; those that there are send the requests.
-                        break
-                    self._threads += 1
-                    begins = True
-                else:
-                    self._surplus += 1
-                self._work.put(work)
-        return begins
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                work = self._work.get(timeout=workers.IDLE_S)
-            except Empty:
-                with self._lock:
-                    if self._free:
-                        self._free -= 1
-                        self._threads -= 1
-                        return
-                continue
-            work()
-            # It must not keep the results of its operation in memory.
-            del work
-            with self._lock:
-                if self._surplus:
-                    self._surplus -= 1
-                else:
-                    self._free += 1
 
 
 class SideBySide(Generic[_T]):
@@ -127,7 +58,7 @@ class SideBySide(Generic[_T]):
         """The result of each request, or the exception of its last attempt."""
         count = len(self._paths)
         # This thread hands over results. It sends requests only if others are late.
-        helped = count > 1 and self._crew.help(self._run, count)
+        helped = count > 1 and self._crew.help(part_of_call(self._run), count)
         found: dict[int, _T | Exception] = {}
         try:
             for number in range(count):
@@ -148,7 +79,7 @@ class SideBySide(Generic[_T]):
         """
         count = len(self._paths)
         if count > 1:
-            self._crew.help(self._run, count - 1)
+            self._crew.help(part_of_call(self._run), count - 1)
         self._run()
         results: dict[int, _T] = {}
         failure: Exception | None = None

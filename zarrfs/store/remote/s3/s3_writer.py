@@ -29,11 +29,11 @@ from zarrfs.store.base import ANY, Data, Expected, ObjectInfo
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.remote.foreign_errors import s3_code
 from zarrfs.store.remote.ranges.on_loop import OnLoop
-from zarrfs.store.remote.ranges.side_by_side import Crew, SideBySide
+from zarrfs.store.remote.ranges.side_by_side import SideBySide
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
-from zarrfs.store.workers import current_call
+from zarrfs.store.workers import Crew, current_call
 
 _SMALLEST_PART = 5 << 20
 _MOST_PARTS = 10_000
