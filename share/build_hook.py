@@ -27,15 +27,15 @@ class CustomBuildHook(BuildHookInterface):
         sys.path[:0] = [self.root, str(Path(self.root, "share"))]
         import man_pages
 
-        from zarrfs.cli import completion
-        from zarrfs.cli.main import cli
+        from zarrfs.cli.completion import SHELLS
+        from zarrfs.cli.main import COMPLETE, cli
 
         made = Path(self.root, "build", "share")
         for page in man_pages.write(made / "man"):
             build_data["shared_data"][str(page)] = f"share/man/{page.parent.name}/{page.name}"
-        for shell in completion.SHELLS:
+        for shell in SHELLS:
             script = made / shell.name
-            text = shell(cli, {}, "zarrfs", completion.VARIABLE).source()
+            text = shell(cli, {}, "zarrfs", COMPLETE).source()
             script.write_text(text, encoding="utf-8")
             build_data["shared_data"][str(script)] = _COMPLETIONS[shell.name]
         for document in Path(self.root).glob("*.md"):

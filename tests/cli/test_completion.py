@@ -170,5 +170,6 @@ def test_values_in_zsh_and_fish():
     line = "zarrfs mount -o rw,journ"
     fish = _run("fish_complete", COMP_WORDS=line, COMP_CWORD="rw,journ")
     assert fish.startswith("plain,rw,journal=\tDirectory for changes")
+    assert 'string split --max 1 ","' in _run("fish_source")
     zsh = _run("zsh_complete", COMP_WORDS=line, COMP_CWORD="3")
     assert zsh.startswith("plain\nrw,journal=\nDirectory for changes")

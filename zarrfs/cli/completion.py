@@ -1,6 +1,6 @@
 """Completion in bash, zsh and fish: what may come next, and the scripts that ask for it.
 
-The shell runs ``zarrfs`` with the variable `VARIABLE` set and the command line so far; click
+The shell runs ``zarrfs`` with `zarrfs.cli.main.COMPLETE` set and the command line so far; click
 finds the parameter that is being typed, and the types here know its values. With
 ``_ZARRFS_COMPLETE=bash_source`` the command prints the script for that shell.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import click
 from click.shell_completion import (
@@ -22,8 +23,6 @@ from click.shell_completion import (
     split_arg_string,
 )
 from click.types import StringParamType
-
-VARIABLE = "_ZARRFS_COMPLETE"
 
 # Unlike click's, this one asks with the line as it was typed: bash has split its words at =
 # and : too, and replaces only what comes behind the last of these.
@@ -48,31 +47,10 @@ _BASH = """\
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
-# Unlike click's, this one leaves commas in values.
-_FISH = """\
-function %(complete_func)s
-    set -l line (commandline -cp)
-    set -l word (commandline -ct)
-    for answer in (env %(complete_var)s=fish_complete COMP_WORDS="$line" COMP_CWORD="$word" \\
-            %(prog_name)s 2>/dev/null)
-        set -l parts (string split --max 1 "," -- $answer)
-        switch $parts[1]
-            case dir
-                __fish_complete_directories $parts[2]
-            case file
-                __fish_complete_path $parts[2]
-            case plain
-                echo $parts[2]
-        end
-    end
-end
-
-complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
-"""
-
 _SHELL_SPECIAL = re.compile(r"([^\w/.,:=+@%~-])")
 
 
+@add_completion_class
 class _Bash(BashComplete):
     source_template = _BASH
 
@@ -89,8 +67,10 @@ class _Bash(BashComplete):
         return f"{item.type}," + _SHELL_SPECIAL.sub(r"\\\1", str(item.value))
 
 
+@add_completion_class
 class _Fish(FishComplete):
-    source_template = _FISH
+    # Unlike click's, this one leaves commas in values.
+    source_template = FishComplete.source_template.replace('split ","', 'split --max 1 ","')
 
 
 SHELLS: tuple[type[ShellComplete], ...] = (_Bash, ZshComplete, _Fish)
@@ -131,13 +111,6 @@ def _data_types(incomplete: str) -> Iterator[CompletionItem]:
     return _begun(data_type_names(), incomplete)
 
 
-def _actions(incomplete: str) -> Iterator[CompletionItem]:
-    """Actions of ``zarrfs control``."""
-    from zarrfs.cli.control import ACTIONS
-
-    return _begun(ACTIONS, incomplete)
-
-
 def _mount_options(incomplete: str) -> Iterator[CompletionItem]:
     """The last of a list ``name,name=value``."""
     from zarrfs.daemon.options.options import OPTIONS
@@ -161,20 +134,16 @@ def _choices(metavar: str) -> list[str]:
     return [word for word in words if word not in placeholders] if len(words) > 1 else []
 
 
-def register() -> None:
-    """Has click use the shells of this file."""
-    for shell in SHELLS:
-        add_completion_class(shell)
-
-
 def prepare(command: click.Command) -> None:
     """Gives the parameters of ``command`` types that know what may come.
 
     Only in a process that completes, and does nothing else with them.
     """
-    named = {
+    from zarrfs.cli.control import ACTIONS
+
+    named: dict[str, Callable[[str], Iterable[CompletionItem]]] = {
         "mountpoint": _mount_points,
-        "actions": _actions,
+        "actions": partial(_begun, ACTIONS),
         "mount_options": _mount_options,
         "dtype": _data_types,
     }

@@ -21,7 +21,7 @@ EXIT_ERROR = 1
 EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
 _SUGGESTIONS = 2
-_COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may come next
+COMPLETE = "_ZARRFS_COMPLETE"  # set by a shell that wants to know what may come next
 
 # Name, and the line that `zarrfs --help` shows without loading the module of that name.
 _COMMANDS = {
@@ -48,10 +48,8 @@ _ALIASES = {"tree": ("info",), "ls": ("info", "--depth=1")}
 # Modules of commands whose names are keywords of Python.
 _MODULES = {"import": "import_"}
 
-if _COMPLETE in os.environ:
+if COMPLETE in os.environ:
     from zarrfs.cli import completion
-
-    completion.register()
 
 
 class _LazyGroup(click.Group):
@@ -63,7 +61,7 @@ class _LazyGroup(click.Group):
             return None
         command = importlib.import_module(f"zarrfs.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
-        if _COMPLETE in os.environ:
+        if COMPLETE in os.environ:
             completion.prepare(command)
         return command
 
