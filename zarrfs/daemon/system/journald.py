@@ -8,13 +8,12 @@ from __future__ import annotations
 import logging
 import logging.handlers
 import os
-import socket
 
 _SOCKET = "/run/systemd/journal/socket"
 _MOST = 48 << 10  # what a datagram surely takes
 
 
-class JournalHandler(logging.Handler):
+class JournalHandler(logging.handlers.DatagramHandler):
     """Writes records to the journal.
 
     fields : with each of them, upper-case names.
@@ -23,16 +22,16 @@ class JournalHandler(logging.Handler):
     """
 
     def __init__(self, fields: dict[str, str], path: str = _SOCKET) -> None:
-        super().__init__()
+        super().__init__(path, None)
         self._fields = fields
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.sock = self.makeSocket()
         try:
-            self._socket.connect(path)
+            self.sock.connect(path)
         except OSError:
-            self._socket.close()
+            self.close()
             raise
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def makePickle(self, record: logging.LogRecord) -> bytes:  # noqa: N802 - what is sent
         message = self.format(record)
         fields = {
             "MESSAGE": message if len(message) <= _MOST // 4 else f"{message[: _MOST // 4]}…",
@@ -45,14 +44,7 @@ class JournalHandler(logging.Handler):
             "CODE_FUNC": record.funcName or "",
             **self._fields,
         }
-        try:
-            self._socket.send(b"".join(_field(name, value) for name, value in fields.items()))
-        except OSError:
-            self.handleError(record)
-
-    def close(self) -> None:
-        self._socket.close()
-        super().close()
+        return b"".join(_field(name, value) for name, value in fields.items())
 
 
 def is_journal(descriptor: int, stream: str | None) -> bool:
