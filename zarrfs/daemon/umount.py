@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from zarrfs.daemon.inquiry import NoAnswer, ask
 from zarrfs.daemon.life.end_report import End, EndReader
@@ -43,14 +44,11 @@ def umount(
     """
     path = resolve_mount_point(mount_point)
     entry = own_mount(path)
-    daemon = _Daemon.of(path)
-    try:
+    with contextlib.ExitStack() as stack:
+        daemon = _Daemon.of(path, stack)
         _unmount(path, lazy=lazy)
         if daemon is not None and not lazy:
             _see_to_the_end(path, daemon, entry.device, progress)
-    finally:
-        if daemon is not None:
-            daemon.close()
 
 
 def _unmount(path: str, *, lazy: bool) -> None:
@@ -99,17 +97,16 @@ def _see_to_the_end(
         )
 
 
-class _Daemon:
+class _Daemon(NamedTuple):
     """A process that cannot be mistaken for a later one with its number."""
 
-    def __init__(self, pid: int, descriptor: int, reader: EndReader | None) -> None:
-        self.pid = pid
-        self._descriptor = descriptor
-        self._reader = reader
+    pid: int
+    descriptor: int
+    reader: EndReader | None
 
     @classmethod
-    def of(cls, path: str) -> _Daemon | None:
-        """The daemon that serves ``path``; None where it does not tell."""
+    def of(cls, path: str, stack: contextlib.ExitStack) -> _Daemon | None:
+        """The daemon that serves ``path``, until ``stack`` ends; None where it does not tell."""
         try:
             (document,) = ask(path, ["config.json"], _ASK_TIMEOUT_S)
         except NoAnswer:
@@ -121,30 +118,25 @@ class _Daemon:
             descriptor = os.pidfd_open(pid)
         except OSError:
             return None
+        stack.callback(os.close, descriptor)
+        # The number of a daemon in another PID namespace belongs to another process here.
+        if "zarrfs" not in _content(_PROCESSES / str(pid) / "cmdline"):
+            return None
         reader = None
         with contextlib.suppress(KeyError, OSError):  # read-only, or another user's
             reader = EndReader(document["end_report"])
-        daemon = cls(pid, descriptor, reader)
-        # The number of a daemon in another PID namespace belongs to another process here.
-        if "zarrfs" in _content(_PROCESSES / str(pid) / "cmdline"):
-            return daemon
-        daemon.close()
-        return None
+            stack.callback(reader.close)
+        return cls(pid, descriptor, reader)
 
     def wait(self, seconds: float) -> bool:
         """Whether the process ended within ``seconds``."""
         poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
+        poll.register(self.descriptor, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
 
     @property
     def end(self) -> End:
-        return End(stored=True) if self._reader is None else self._reader.read()
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-        if self._reader is not None:
-            self._reader.close()
+        return End(stored=True) if self.reader is None else self.reader.read()
 
 
 def elsewhere(device: tuple[int, int]) -> list[str]:
