@@ -293,10 +293,9 @@ class HttpObjects:
         if (objects := self._servers.get(origin)) is None:
             from obstore.store import HTTPStore  # noqa: PLC0415 - it may not be installed
 
-            def open_server(client: Any, retries: Any) -> Any:
-                return HTTPStore(origin, client_options=client, retry_config=retries)
-
-            made = ObstoreObjects(open_server, self._describe, self._config, as_stored=True)
+            made = ObstoreObjects(
+                partial(HTTPStore, origin), self._describe, self._config, as_stored=True
+            )
             objects = self._servers.setdefault(origin, made)
         return objects, key
 

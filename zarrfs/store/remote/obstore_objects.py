@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zarrfs.store.base import ByteRange, Data, ObjectInfo
@@ -63,8 +64,8 @@ class NotServed(Exception):
 class ObstoreObjects:
     """Objects with keys relative to the bucket, or to the server's root.
 
-    open_store : makes the store of ``obstore`` with the given settings of the client and of
-        retries. It is called again for writes, which may be silent for longer than reads.
+    open_store : makes the store of ``obstore``, with ``client_options`` and ``retry_config``. It is
+        called again for writes, which may be silent for longer than reads.
     describe : maps size, time in nanoseconds since the epoch (0: the service does not report it),
         ETag and version to an `ObjectInfo`.
     config : how long a reply may be silent, and how slow.
@@ -74,7 +75,7 @@ class ObstoreObjects:
 
     def __init__(
         self,
-        open_store: Callable[[ClientConfig, RetryConfig], ObjectStore],
+        open_store: Callable[..., ObjectStore],
         describe: Callable[[int, int, str | None, str | None], ObjectInfo],
         config: RequestConfig,
         *,
@@ -84,8 +85,8 @@ class ObstoreObjects:
 
         self._obstore = obstore
         silent = timedelta(seconds=config.timeout_s)
-        self._store = open_store({**_NO_LIMIT, "read_timeout": silent}, _ONE_ATTEMPT)
-        self._open_store = open_store
+        self._open_store = partial(open_store, retry_config=_ONE_ATTEMPT)
+        self._store = self._open_store(client_options={**_NO_LIMIT, "read_timeout": silent})
         self._writes: ObjectStore | None = None
         self._describe = describe
         self._as_stored = as_stored
@@ -141,7 +142,7 @@ class ObstoreObjects:
         mode: Any = "create" if new else expected or "overwrite"
         body = [part for part in parts if len(part)]
         if self._writes is None:
-            self._writes = self._open_store(_NO_LIMIT, _ONE_ATTEMPT)
+            self._writes = self._open_store(client_options=_NO_LIMIT)
         try:
             with quiet:
                 stored = await self._obstore.put_async(

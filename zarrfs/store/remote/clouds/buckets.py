@@ -6,6 +6,7 @@ import asyncio
 import importlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -43,9 +44,6 @@ def google_bucket(filesystem: Any, name: str) -> Bucket | None:
         settings = {"credential_provider": current}
     settings["base_url"] = filesystem.base.partition("/storage/v1")[0]
 
-    def open_bucket(client: Any, retries: Any) -> Any:
-        return GCSStore(name, **settings, client_options=client, retry_config=retries)
-
     def delete(key: str, state: Generation | None) -> None:
         condition = {} if state is None else {"ifGenerationMatch": state[1]}
         try:
@@ -57,7 +55,7 @@ def google_bucket(filesystem: Any, name: str) -> Bucket | None:
                 raise NotAsExpected from error
             raise
 
-    return Bucket(name, open_bucket, _condition, delete, suffixes=True)
+    return Bucket(name, partial(GCSStore, name, **settings), _condition, delete, suffixes=True)
 
 
 def _condition(state: Generation) -> dict[str, str] | None:
@@ -100,16 +98,15 @@ def azure_bucket(filesystem: Any, name: str) -> Bucket | None:
     else:
         return None
 
-    def open_container(client: Any, retries: Any) -> Any:
-        return AzureStore(name, **settings, client_options=client, retry_config=retries)
-
     def delete(key: str, state: Generation | None) -> None:
         etag = None if state is None else str(state[0])
         asyncio.run_coroutine_threadsafe(
             _delete(filesystem, name, key, etag), filesystem.loop
         ).result()
 
-    return Bucket(name, open_container, _etag_condition, delete, suffixes=False)
+    return Bucket(
+        name, partial(AzureStore, name, **settings), _etag_condition, delete, suffixes=False
+    )
 
 
 def _etag_condition(state: Generation) -> dict[str, str] | None:

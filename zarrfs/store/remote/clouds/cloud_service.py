@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zarrfs.store.base import ANY, ByteRange, Data, Expected, Generation, ObjectInfo
 from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.foreign_errors import SERVICE_GONE
 from zarrfs.store.remote.obstore_objects import NotServed, ObstoreObjects
 from zarrfs.store.remote.ranges.on_loop import OnLoop
-from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply, Service
 from zarrfs.store.remote.requests import (
     BadReply,
     NotAsExpected,
@@ -48,13 +48,13 @@ class Bucket:
     """
 
     name: str
-    open_store: Callable[[Any, Any], ObjectStore]
+    open_store: Callable[..., ObjectStore]
     condition: Callable[[Generation], dict[str, str] | None]
     delete: Callable[[str, Generation | None], None]
     suffixes: bool
 
 
-class CloudService:
+class CloudService(Service):
     """A `Service` on a bucket; paths are ``bucket/key``.
 
     loop : the event loop on which requests are sent.
@@ -64,12 +64,8 @@ class CloudService:
         self, bucket: Bucket, loop: asyncio.AbstractEventLoop, config: RequestConfig
     ) -> None:
         self._bucket = bucket
-        self._loop = loop
         self._objects = ObstoreObjects(bucket.open_store, _known, config)
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
+        self.on_loop = OnLoop(lambda: loop, config.timeout_s)
 
     def head(self, path: str) -> ObjectInfo:
         try:
@@ -123,9 +119,6 @@ class CloudService:
             raise FileNotFoundError(path)
         return key
 
-    def close(self) -> None:
-        pass
-
 
 def _counted(wanted: ByteRange, size: int) -> ByteRange:
     """A range counted from the end of an object of ``size`` bytes, converted to its beginning."""
@@ -158,7 +151,7 @@ class CloudWriter:
     def __init__(self, bucket: Bucket, service: CloudService, config: RequestConfig) -> None:
         self._bucket = bucket
         self._service = service
-        self._on_loop = OnLoop(lambda: service.loop, config.timeout_s)
+        self._on_loop = service.on_loop
         self._timeout_s = config.timeout_s
 
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:

@@ -17,7 +17,7 @@ from zarrfs.store.ranges import Span, resolve
 from zarrfs.store.remote.icechunk.repository import Snapshot, failure, first_line
 from zarrfs.store.remote.quiet import quiet
 from zarrfs.store.remote.ranges.on_loop import OnLoop
-from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply
+from zarrfs.store.remote.ranges.ranged_reader import RangeNotSatisfiable, Reply, Service
 from zarrfs.store.remote.requests import BadReply, RequestConfig
 
 _T = TypeVar("_T")
@@ -29,7 +29,7 @@ _NO_KEY = "invalid zarr key format"
 _BYTES = SimpleNamespace(buffer=SimpleNamespace(from_bytes=lambda data: data))
 
 
-class SnapshotService:
+class SnapshotService(Service):
     """A `Service` on a snapshot; paths are keys of Zarr.
 
     ``icechunk`` keeps the lists of chunks that it has fetched, so ``head`` of a further chunk sends
@@ -61,9 +61,6 @@ class SnapshotService:
 
     def list_dir(self, path: str) -> Iterator[str]:
         yield from self._on_loop.run(partial(self._list_dir, path))
-
-    def abandoned(self) -> None:
-        pass
 
     async def _head(self, path: str) -> ObjectInfo:
         if path.rpartition("/")[2] != _METADATA:
@@ -102,9 +99,6 @@ class SnapshotService:
             whole = bool(names) and await self._holds(f"{path}/{names[0]}")
             objects = set(names) if whole else set()
         return [name if name in objects else f"{name}/" for name in names]
-
-    def close(self) -> None:
-        pass
 
     async def _admit(self, path: str) -> None:
         """Let ``icechunk`` read the manifests that it needs for a path. Raises `BadReply`."""

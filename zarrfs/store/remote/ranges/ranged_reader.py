@@ -55,7 +55,10 @@ class RangeNotSatisfiable(Exception):
 
 
 class Service(Protocol):
-    """One kind of service, for any number of threads; `FileNotFoundError` for a missing object."""
+    """One kind of service, for any number of threads; `FileNotFoundError` for a missing object.
+
+    A service that derives from this class need neither hear of slow requests nor release anything.
+    """
 
     def head(self, path: str) -> ObjectInfo: ...
 
@@ -67,9 +70,10 @@ class Service(Protocol):
 
     def abandoned(self) -> None:
         """A request took so long that its operation was abandoned."""
-        ...
+        return
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        return
 
 
 class RangedReader:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -57,7 +58,7 @@ class BucketSettings(NamedTuple):
     requester_pays: bool
 
 
-async def opener_for(filesystem: Any, bucket: str) -> Callable[[Any, Any], Any] | None:
+async def opener_for(filesystem: Any, bucket: str) -> Callable[..., Any] | None:
     """Opens the bucket as `ObstoreObjects` takes it; None if ``obstore`` lacks one of the settings
     of ``filesystem``."""
     try:
@@ -79,10 +80,7 @@ async def opener_for(filesystem: Any, bucket: str) -> Callable[[Any, Any], Any] 
     if found.requester_pays:
         settings["request_payer"] = True
 
-    def open_bucket(client: Any, retries: Any) -> Any:
-        return S3Store(bucket, **settings, client_options=client, retry_config=retries)
-
-    return open_bucket
+    return partial(S3Store, bucket, **settings)
 
 
 async def bucket_settings(filesystem: Any, bucket: str) -> BucketSettings | None:

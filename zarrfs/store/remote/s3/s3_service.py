@@ -7,7 +7,6 @@ settings that ``obstore`` lacks, its client sends all requests.
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -36,16 +35,11 @@ class S3Service:
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
         self._config = config
         self._filesystem = filesystem
-        self._on_loop = OnLoop(lambda: self.loop, config.timeout_s)
+        self.on_loop = OnLoop(lambda: self._filesystem.loop, config.timeout_s)
         self._connecting = threading.Lock()
         self._objects: dict[str, ObstoreObjects | None] = {}
         # Installed with every such file system.
         self._translate = importlib.import_module("s3fs.errors").translate_boto_error
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        loop: asyncio.AbstractEventLoop = self._filesystem.loop
-        return loop
 
     def head(self, path: str) -> ObjectInfo:
         bucket, objects, key = self._reached(path)
@@ -54,7 +48,7 @@ class S3Service:
                 return objects.head(key)
             except NotServed:
                 self._objects[bucket] = None
-        reply = self._on_loop.run(partial(self._call, "head_object", path))
+        reply = self.on_loop.run(partial(self._call, "head_object", path))
         return _describe(reply, int(reply["ContentLength"]))
 
     def get(self, path: str, wanted: ByteRange) -> Reply:
@@ -64,7 +58,7 @@ class S3Service:
                 return objects.get(key, wanted)
             except NotServed:
                 self._objects[bucket] = None
-        return self._on_loop.reply(self._get(path, wanted))
+        return self.on_loop.reply(self._get(path, wanted))
 
     def abandoned(self) -> None:
         for objects in list(self._objects.values()):
@@ -107,7 +101,7 @@ class S3Service:
         etag = conditions.get("IfMatch")
         expected = None if etag is None else {"e_tag": etag}
         try:
-            etag, version = self._on_loop.run(
+            etag, version = self.on_loop.run(
                 partial(objects.put, key, parts, expected, new="IfNoneMatch" in conditions)
             )
         except NotServed:
@@ -123,7 +117,7 @@ class S3Service:
         if bucket not in self._objects:
             with self._connecting:
                 if bucket not in self._objects:
-                    opener = self._on_loop.run(partial(opener_for, self._filesystem, bucket))
+                    opener = self.on_loop.run(partial(opener_for, self._filesystem, bucket))
                     self._objects[bucket] = (
                         None if opener is None else ObstoreObjects(opener, _known, self._config)
                     )
@@ -179,7 +173,7 @@ class S3Service:
         def pages() -> Iterator[Any]:
             wanted = {"Bucket": bucket, "Prefix": prefix, **options}
             while True:
-                page = self._on_loop.run(
+                page = self.on_loop.run(
                     partial(self._filesystem._call_s3, "list_objects_v2", **wanted)
                 )
                 yield page

@@ -28,7 +28,6 @@ from zarrfs.locks import KeyedLocks
 from zarrfs.store.base import ANY, Data, Expected, ObjectInfo
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.remote.foreign_errors import s3_code
-from zarrfs.store.remote.ranges.on_loop import OnLoop
 from zarrfs.store.remote.ranges.side_by_side import SideBySide
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
@@ -58,7 +57,7 @@ class S3Writer:
 
     def __init__(self, service: S3Service, root: str, config: RequestConfig) -> None:
         self._service = service
-        self._on_loop = OnLoop(lambda: service.loop, config.timeout_s)
+        self._on_loop = service.on_loop
         self._crew = Crew(config.concurrency)
         self._root = root
         self._config = config
