@@ -210,32 +210,20 @@ class Scratch:
         """A new registration; None if another process removed the directory meanwhile."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(self._name, _DIRECTORY_MODE, dir_fd=self._root.fd)
-        try:
-            directory_fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self._root.fd)
-        except FileNotFoundError:
-            return None
-        except NotADirectoryError as error:
-            raise StoreError(key, f"{self._shown_name} is in the way; remove it") from error
-        try:
-            self._make_private(key, directory_fd)
-        except BaseException:
-            os.close(directory_fd)
-            raise
         token = secrets.token_hex(8).encode()
-        lock_fd = -1
-        try:
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
+            try:
+                directory_fd = os.open(self._name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self._root.fd)
+            except NotADirectoryError as error:
+                raise StoreError(key, f"{self._shown_name} is in the way; remove it") from error
+            stack.callback(os.close, directory_fd)
+            self._make_private(key, directory_fd)
             lock_fd = os.open(token + _LOCK, _CREATE, 0o600, dir_fd=directory_fd)
+            stack.callback(os.close, lock_fd)
+            # Another process may have taken it for a leftover between these two steps.
             if try_lock(lock_fd) is not False and os.fstat(lock_fd).st_nlink:
+                stack.pop_all()
                 return _Registered(directory_fd, os.fstat(directory_fd).st_dev, token, lock_fd)
-            # Another process took it for a leftover between these two steps.
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(directory_fd)
-            raise
-        if lock_fd >= 0:
-            os.close(lock_fd)
-        os.close(directory_fd)
         return None
 
     @property
@@ -256,14 +244,14 @@ class Scratch:
         self, directory_fd: int, token: bytes, names: list[bytes], *, remove: bool
     ) -> list[bytes]:
         """Find or remove the files of a dead writer, its lock last; returns their paths."""
-        lock_fd = -1
-        if token + _LOCK in names:
-            with contextlib.suppress(FileNotFoundError):
-                lock_fd = os.open(token + _LOCK, os.O_RDWR | _OPEN, dir_fd=directory_fd)
         found = []
-        try:
-            if lock_fd >= 0 and not try_lock(lock_fd):
-                return []
+        with contextlib.ExitStack() as stack:
+            if token + _LOCK in names:
+                with contextlib.suppress(FileNotFoundError):
+                    lock_fd = os.open(token + _LOCK, os.O_RDWR | _OPEN, dir_fd=directory_fd)
+                    stack.callback(os.close, lock_fd)
+                    if not try_lock(lock_fd):
+                        return []
             for name in sorted(names, key=lambda name: name.endswith(_LOCK)):
                 if name.endswith(_NOTE):
                     found += self._noted(directory_fd, name, remove=remove)
@@ -272,9 +260,6 @@ class Scratch:
                         os.unlink(name, dir_fd=directory_fd)
                     if not name.endswith((_LOCK, _NOTE)):
                         found.append(self._name + b"/" + name)
-        finally:
-            if lock_fd >= 0:
-                os.close(lock_fd)
         return found
 
     def _noted(self, directory_fd: int, note: bytes, *, remove: bool) -> list[bytes]:
