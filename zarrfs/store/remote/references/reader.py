@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from fsspec.implementations.reference import ReferenceNotReachable
 
 from zarrfs import bounds
 from zarrfs.store.base import Blob, ByteRange, ObjectInfo
-from zarrfs.store.ranges import resolve
 from zarrfs.store.remote.plain_reader import PlainReader
+from zarrfs.store.remote.ranges.assemble import Piece, cut
 from zarrfs.store.remote.references.parquet import ParquetReferences
 from zarrfs.store.remote.requests import BadReply, BrokenReply, RequestConfig, TooLarge
+
+_T = TypeVar("_T")
 
 _BASE64 = b"base64:"
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -34,31 +36,21 @@ class ReferenceReader:
         self._plain = PlainReader(filesystem, config)
 
     def info(self, path: str) -> ObjectInfo:
-        if (data := self._inlined(path)) is not None:
-            return _info(data)
-        try:
-            return self._plain.info(path)
-        except Exception as error:
-            raise self._reason(path, error) from error
+        return self._read(path, _info, self._plain.info)
 
     def get(self, path: str, limit: int) -> Blob:
-        if (data := self._inlined(path)) is not None:
+        def whole(data: bytes) -> Blob:
             if len(data) > limit:
                 raise TooLarge(len(data), limit)
             return Blob(data, _info(data))
-        try:
-            return self._plain.get(path, limit)
-        except Exception as error:
-            raise self._reason(path, error) from error
+
+        return self._read(path, whole, lambda path: self._plain.get(path, limit))
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
-        if (data := self._inlined(path)) is not None:
-            spans = [resolve(wanted, len(data)) for wanted in ranges]
-            return [Blob(data[span.start : span.stop], _info(data)) for span in spans]
-        try:
-            return self._plain.get_ranges(path, ranges)
-        except Exception as error:
-            raise self._reason(path, error) from error
+        def parts(data: bytes) -> list[Blob]:
+            return cut([Piece(0, data)], ranges, _info(data))
+
+        return self._read(path, parts, lambda path: self._plain.get_ranges(path, ranges))
 
     def list_dir(self, path: str) -> Iterator[str]:
         references = self._filesystem.references
@@ -68,6 +60,16 @@ class ReferenceReader:
 
     def close(self) -> None:
         self._plain.close()
+
+    def _read(
+        self, path: str, of_inlined: Callable[[bytes], _T], of_object: Callable[[str], _T]
+    ) -> _T:
+        if (data := self._inlined(path)) is not None:
+            return of_inlined(data)
+        try:
+            return of_object(path)
+        except Exception as error:
+            raise self._reason(path, error) from error
 
     def _inlined(self, path: str) -> bytes | None:
         """The bytes that the document itself holds for ``path``; None if it names an object.
