@@ -7,6 +7,7 @@ import stat
 import sys
 import threading
 from collections.abc import Container
+from contextlib import suppress
 
 from zarrfs.errors import NodeNotFound, StoreAccessDenied, StoreError
 from zarrfs.store.base import ObjectInfo
@@ -136,15 +137,9 @@ class LocalRoot:
         found = set()
         parts = path.split(b"/")
         for count in range(len(parts) + 1):
-            try:
-                fd = self._opener(self.fd, b"/".join(parts[:count]) or b".", INSPECT)
-            except (OSError, LeavesRoot):
-                continue  # another process replaced it meanwhile
-            try:
-                status = os.fstat(fd)
-            finally:
-                os.close(fd)
-            found.add((status.st_dev, status.st_ino))
+            with suppress(OSError, LeavesRoot):  # another process replaced it meanwhile
+                status = self._status(b"/".join(parts[:count]) or b".")
+                found.add((status.st_dev, status.st_ino))
         return frozenset(found)
 
     def leads_to_directory(self, path: bytes, above: Container[tuple[int, int]]) -> bool | None:
@@ -153,16 +148,20 @@ class LocalRoot:
         above : `identities` of the directory that holds the link.
         """
         try:
-            fd = self._opener(self.fd, path, INSPECT)
+            status = self._status(path)
         except (FileNotFoundError, NotADirectoryError):
             return False if has_dangling_link(self.fd, path) else None
         except (OSError, LeavesRoot):
             return False
+        return None if (status.st_dev, status.st_ino) in above else stat.S_ISDIR(status.st_mode)
+
+    def _status(self, path: bytes) -> os.stat_result:
+        """Raises OSError, LeavesRoot."""
+        fd = self._opener(self.fd, path, INSPECT)
         try:
-            status = os.fstat(fd)
+            return os.fstat(fd)
         finally:
             os.close(fd)
-        return None if (status.st_dev, status.st_ino) in above else stat.S_ISDIR(status.st_mode)
 
     def failure(self, key: str, error: OSError) -> StoreError:
         """The error to raise instead of ``error``."""
