@@ -105,10 +105,8 @@ class JoinedStores(OneRead):
         return None if store is None else store.list_all(inside)
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
-        def put(store: Store, inside: str) -> ObjectInfo | None:
-            return store.put(inside, parts, expected=expected)
-
-        if (done := self._read(key, put)) is None:
+        done = self._read(key, lambda store, inside: store.put(inside, parts, expected=expected))
+        if done is None:
             raise StoreReadOnly(key, "belongs to no source of the mount")
         return done
 

@@ -17,6 +17,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
@@ -112,19 +113,19 @@ class OverlayStore(StoreWrapper):
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         # Who writes beside this one may make the first change, or commit.
         for _ in range(_TRIES):
-            if self._upper.info(_CHANGED + key) is not None:
-                if expected is None:
-                    raise StoreConflict(key, "exists already")
-                return self._naming(
-                    key, lambda: self._upper.put(_CHANGED + key, parts, expected=expected)
-                )
-            self._begin(key, expected)
+            mine = self._upper.info(_CHANGED + key)
+            if mine is None:
+                self._begin(key, expected)
+            elif expected is None:
+                raise StoreConflict(key, "exists already")
+            state = None if mine is None else expected
             try:
                 return self._naming(
-                    key, lambda: self._upper.put(_CHANGED + key, parts, expected=None)
+                    key, partial(self._upper.put, _CHANGED + key, parts, expected=state)
                 )
             except StoreConflict:
-                continue
+                if mine is not None:
+                    raise
         raise StoreConflict(key, "keeps changing while it is written")
 
     def delete(self, key: str, *, expected: Expected) -> None:

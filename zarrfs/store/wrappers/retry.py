@@ -359,16 +359,12 @@ class RetryStore(StoreWrapper):
             batch = self._next_batch(prefix, entries, size)
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
-        def put() -> ObjectInfo:
-            return self._inner.put(key, parts, expected=expected)
-
+        put = partial(self._inner.put, key, parts, expected=expected)
         with self._orphans.operation(key, put) as attempt:
             return self._retrier.call(key, attempt)
 
     def delete(self, key: str, *, expected: Expected) -> None:
-        def delete() -> None:
-            self._inner.delete(key, expected=expected)
-
+        delete = partial(self._inner.delete, key, expected=expected)
         with self._orphans.operation(key, delete) as attempt:
             self._retrier.call(key, attempt)
 
