@@ -56,7 +56,4 @@ DEFLATE_LIBRARY = Private("deflate._deflate", "__file__")
 # arrays of such streams are not served, and say so.
 ZFPY_DECOMPRESS = Private("zfpy", "_decompress")
 
-PRIVATE = (
-    *(PYFUSE3_WAIT, S3FS_CALL, S3FS_ARGUMENTS),
-    *(FSSPEC_CAT_FILE, DEFLATE_LIBRARY, ZFPY_DECOMPRESS),
-)
+PRIVATE = tuple(name for name in list(globals().values()) if isinstance(name, Private))

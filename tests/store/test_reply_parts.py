@@ -65,7 +65,7 @@ def service():
 @pytest.fixture
 def objects(service):
     made = ObstoreObjects(
-        lambda _client, _retries: None,
+        lambda **_: None,
         lambda size, time, etag, version: ObjectInfo(size, time, etag),
         RequestConfig(),
     )

@@ -104,10 +104,7 @@ def list_mounts() -> Sequence[Mounted]:
 
 
 def _mounted(entry: MountEntry, answer: Documents | NoAnswer) -> Mounted:
-    state: State = "alive"
-    pid = None
-    if isinstance(answer, NoAnswer):
-        state = answer.state
-    else:
-        pid = answer[0].get("pid")
-    return Mounted(entry.path, entry.source, "rw" in entry.options, state, pid)
+    said: tuple[State, int | None] = (
+        (answer.state, None) if isinstance(answer, NoAnswer) else ("alive", answer[0].get("pid"))
+    )
+    return Mounted(entry.path, entry.source, "rw" in entry.options, *said)

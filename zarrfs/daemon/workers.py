@@ -47,10 +47,8 @@ class Forked(NamedTuple):
     def at_death(self, connection: Connection | None) -> None:
         """Have this connection freed where the daemon is killed and cannot end by itself."""
         if self.nursery is not None:
-            if connection is None:
-                self.nursery.at_death("", ())
-            else:
-                self.nursery.at_death(serialized(connection), connection.files)
+            to_free = ("", ()) if connection is None else (serialized(connection), connection.files)
+            self.nursery.at_death(*to_free)
 
     def close(self) -> None:
         """End all of them."""

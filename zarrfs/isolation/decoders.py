@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -156,15 +156,12 @@ class _Process:
 
     def end(self, error: BaseException | None) -> str:
         """Kill the process; returns why it died or was killed."""
-        own = self.owner == os.getpid()
         status = None
-        if own:
+        if self.owner == os.getpid():
             if isinstance(error, OSError) or str(error) == "ended":
                 # It has closed its end, and is about to end.
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     status = self._popen.wait(1)
-                except subprocess.TimeoutExpired:
-                    status = None
             self._popen.kill()
             self._popen.wait()
         self._socket.close()
