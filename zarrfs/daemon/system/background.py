@@ -35,12 +35,9 @@ class PipeLaunch:
         # Before the parent returns: a program that waits for the terminal's or a pipe's other
         # end must not wait for the daemon.
         self._detach()
-        return self._send({"ready": True})
+        return self.send({"ready": True})
 
-    def failed(self, error: ZarrfsError) -> None:
-        self._send({"usage": isinstance(error, UsageError), "error": str(error)})
-
-    def _send(self, answer: dict[str, object]) -> bool:
+    def send(self, answer: dict[str, object]) -> bool:
         self.reported = True
         try:
             os.write(self._pipe, json.dumps(answer).encode())
@@ -110,7 +107,7 @@ def _child(serve: Callable[[Ready], None], launch: PipeLaunch) -> int:
             error = MountError(f"unexpected {type(error).__name__}: {error}")
         # Only the log has later errors.
         if not launch.reported:
-            launch.failed(error)
+            launch.send({"usage": isinstance(error, UsageError), "error": str(error)})
         return 1
     return 0
 

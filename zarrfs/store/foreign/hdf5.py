@@ -14,12 +14,11 @@ from typing import Any
 
 from zarrfs.errors import reason_of
 from zarrfs.store.foreign import hdf5_boxes
-from zarrfs.store.foreign.found import Found
+from zarrfs.store.foreign.found import MOST_REFERENCES, Found
 from zarrfs.store.foreign.hdf5_dataset import Names, address, other_files, translate
 from zarrfs.store.foreign.hdf5_types import NotServedError, attributes, decoded
 
 _MOST_NODES = 100_000
-_MOST_REFERENCES = 1_000_000
 _MOST_FILES = 64
 _DEEPEST = 100
 _MOST_LINKS = 32
@@ -53,7 +52,7 @@ class _Walk:
         self._files: dict[str, Any] = {}
         self._found = Found()
         self._nodes = 0
-        self._room = _MOST_REFERENCES
+        self._room = MOST_REFERENCES
         # Datasets, by place and the folder of raw data, of which all sources are known to lie
         # below the folder.
         self._checked: set[tuple[str, str, str]] = set()

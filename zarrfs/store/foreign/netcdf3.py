@@ -182,7 +182,8 @@ class _Translation:
         refs: dict[Shape, Any] = {}
         chunk: list[Any] = [max(1, length) for length in shape]
         if interleaved and nbytes <= _INLINED:
-            parts = [self._read(variable.begin + i * step, size) for i in range(records)]
+            fd = self._file.fileno()
+            parts = [os.pread(fd, size, variable.begin + i * step) for i in range(records)]
             refs = {(0,) * len(shape): inlined(b"".join(parts))} if nbytes else {}
         elif interleaved:
             if records > MOST_REFERENCES:
@@ -207,9 +208,6 @@ class _Translation:
         self._found.document(at, document)
         for index, place in refs.items():
             self._found.refs[f"{at}/{chunk_key(index)}"] = place
-
-    def _read(self, at: int, size: int) -> bytes:
-        return os.pread(self._file.fileno(), size, at)
 
 
 def _row(variable: Variable, dimensions: list[tuple[str, int]]) -> Shape:

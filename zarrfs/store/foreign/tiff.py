@@ -86,15 +86,10 @@ def _check_pages(file: Any, series: Any) -> None:
             if first.dtype is None or first.bitspersample != 8 * first.dtype.itemsize:
                 raise ValueError(f"samples of {first.bitspersample} bits are not served")
             # Absent parts have neither.
-            for at, size in zip(*_places(page), strict=False):
+            for at, size in zip(page.dataoffsets, page.databytecounts, strict=False):
                 if bool(at) != bool(size):
                     what = "place" if size else "bytes"
                     raise ValueError(f"a strip or tile has no {what} in the file")
-
-
-def _places(page: Any) -> tuple[Any, Any]:
-    """Offsets and sizes of the strips or tiles of a page."""
-    return page.dataoffsets, page.databytecounts
 
 
 def _describe(refs: Refs, attributes: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 from urllib.parse import urlsplit
 
 import fsspec
@@ -119,12 +119,9 @@ def _with_defaults(protocol: str, options: Mapping[str, object]) -> dict[str, An
     """The options of one link, with zarrfs's defaults for its client."""
     if protocol not in ("s3", "s3a"):
         return dict(options)
-    config = options.get("config_kwargs")
-    return {**options, "config_kwargs": {**_S3_CLIENT, **(config if _is_map(config) else {})}}
-
-
-def _is_map(value: object) -> TypeGuard[Mapping[str, object]]:
-    return isinstance(value, Mapping)
+    config: Any = options.get("config_kwargs")
+    own = config if isinstance(config, Mapping) else {}
+    return {**options, "config_kwargs": {**_S3_CLIENT, **own}}
 
 
 def _with_references(

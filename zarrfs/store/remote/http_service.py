@@ -117,7 +117,7 @@ class HttpService:
                     raise RangeNotSatisfiable(_describe(headers, 0))
                 raise RangeNotSatisfiable
             _raise_for_status(response, path)
-            describe = _describer(headers)
+            describe = partial(_describe, headers)
             body = response.content.iter_any()
             if response.status == 206:
                 start, stop, size = parse_content_range(headers.get("Content-Range", ""))
@@ -231,10 +231,6 @@ def _length(headers: Mapping[str, str]) -> int | None:
         return None  # the size would be that of the compressed body
     length = headers.get("Content-Length", "")
     return int(length) if length.isdigit() else None
-
-
-def _describer(headers: Mapping[str, str]) -> Callable[[int], ObjectInfo]:
-    return lambda size: _describe(headers, size)
 
 
 def _describe(headers: Mapping[str, str], size: int) -> ObjectInfo:

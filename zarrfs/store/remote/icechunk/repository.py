@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fsspec.asyn import get_loop
@@ -92,11 +93,13 @@ def find_snapshot(link: Link, options: Mapping[str, object], requests: RequestCo
             # Any other name is no id, and icechunk reads nothing for it.
             if snapshot.isalnum():
                 metadata.check_whole(f"snapshots/{snapshot}")
-            session = _session(repository, snapshot)
+            session = _if_there(partial(repository.readonly_session, snapshot_id=snapshot))
         if session is None:
             raise NodeNotFound(f"{link.shown}: {_what_there_is(repository, version)}")
         metadata.describe(_description(repository, session.snapshot_id))
-        return Snapshot(session, _resolved(link, session.snapshot_id), metadata)
+        found = Version("snapshot", session.snapshot_id)
+        resolved = Link(link.local_path or link.repository, found, link.path)
+        return Snapshot(session, resolved, metadata)
     except icechunk.IcechunkError as error:
         if _NO_REPOSITORY in str(error):
             raise NodeNotFound(f"{link.shown}: {_NOTHING}") from None
@@ -105,11 +108,6 @@ def find_snapshot(link: Link, options: Mapping[str, object], requests: RequestCo
         if is_panic(error):
             raise failure(error) from None
         raise
-
-
-def _resolved(link: Link, snapshot: str) -> Link:
-    local = link.local_path
-    return Link(local or link.repository, Version("snapshot", snapshot), link.path)
 
 
 def _ref(version: Version) -> str:
@@ -123,11 +121,6 @@ def _snapshot_id(repository: icechunk.Repository, version: Version) -> str | Non
         return version.name
     look_up = repository.lookup_branch if version.kind == "branch" else repository.lookup_tag
     return _if_there(lambda: look_up(version.name))
-
-
-def _session(repository: icechunk.Repository, snapshot: str) -> icechunk.Session | None:
-    """A session at a snapshot; None if there is no such snapshot."""
-    return _if_there(lambda: repository.readonly_session(snapshot_id=snapshot))
 
 
 def _description(repository: icechunk.Repository, snapshot: str) -> str:

@@ -144,7 +144,10 @@ class SideBySide(Generic[_T]):
         try:
             result = self._send(number)
         except Exception as error:  # noqa: BLE001 - the operation raises or returns it
-            pause = self._pause(self._paths[number], error, made)
+            pause, path = None, self._paths[number]
+            failure = converted(self._redact(path), path, error, redact=self._redact)
+            if isinstance(failure, StoreUnavailable):
+                pause = self._call.rule(failure, made)
             with self._lock:
                 if pause is not None and not self._stopped:
                     heappush(self._repeats, (time.monotonic() + pause, number, made + 1))
@@ -154,8 +157,3 @@ class SideBySide(Generic[_T]):
             result = RuntimeError(str(error))
         self._call.progress()
         self._ended.put((number, result))
-
-    def _pause(self, path: str, error: Exception, made: int) -> float | None:
-        """Seconds until the request is sent again; None: it is not."""
-        failure = converted(self._redact(path), path, error, redact=self._redact)
-        return self._call.rule(failure, made) if isinstance(failure, StoreUnavailable) else None

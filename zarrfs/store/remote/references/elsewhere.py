@@ -16,20 +16,15 @@ Host = tuple[str, int]
 """A host and a port."""
 
 
-class Elsewhere:
-    """Makes HTTP sessions (``get_client`` of fsspec) that do not reach this machine and its link.
+async def elsewhere(named: Host | None, **options: Any) -> aiohttp.ClientSession:
+    """An HTTP session (``get_client`` of fsspec) that does not reach this machine and its link.
 
     The author of a document on the network could otherwise present, as chunks, the replies of
     services that answer this machine alone.
 
     named : where the document itself lies, which its references may name; None: nowhere.
     """
-
-    def __init__(self, named: Host | None) -> None:
-        self._named = named
-
-    async def __call__(self, **options: Any) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(**{"connector": _Connector(self._named), **options})
+    return aiohttp.ClientSession(**{"connector": _Connector(named), **options})
 
 
 class _Connector(aiohttp.TCPConnector):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -137,12 +138,12 @@ def _remote_options(options: Mapping[str, object]) -> Mapping[str, Any]:
 
 def _keep_elsewhere(filesystem: Any, place: str) -> None:
     """Keep an HTTP file system from connecting to this machine; ``place`` : of the document."""
-    from zarrfs.store.remote.references.elsewhere import Elsewhere  # noqa: PLC0415 - needs aiohttp
+    from zarrfs.store.remote.references.elsewhere import elsewhere  # noqa: PLC0415 - needs aiohttp
 
     parts = urlsplit(place)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     named = (parts.hostname, port) if parts.hostname and port else None
-    filesystem.get_client = Elsewhere(named)
+    filesystem.get_client = partial(elsewhere, named)
 
 
 def _place(url: str, options: Mapping[str, object]) -> str:
