@@ -48,7 +48,7 @@ def command(root: Path, program: str | None, *, user: bool, updatedb: bool, remo
     Exit status: 0 done, 1 something is in the way or not allowed, 2 wrong usage.
     """
     from zarrfs.daemon.system.installation import Installation, find_program
-    from zarrfs.daemon.system.updatedb import leave_out, walks_mounts
+    from zarrfs.daemon.system.updatedb import leave_out
     from zarrfs.errors import MountError
 
     if not user and root == Path("/") and os.geteuid() != 0:
@@ -59,12 +59,12 @@ def command(root: Path, program: str | None, *, user: bool, updatedb: bool, remo
         click.echo(f"{'removed' if remove else 'installed'} {path}")
     if user:
         return
-    if (updatedb or remove) and (changed := leave_out(root, remove=remove)) is not None:
-        click.echo(f"changed {changed}")
-    elif not remove and (walker := walks_mounts(root)) is not None:
+    write = updatedb or remove
+    if (file := leave_out(root, remove=remove, write=write)) is not None and write:
+        click.echo(f"changed {file}")
+    elif file is not None:
         click.echo(
-            f"updatedb reads all mounts: {walker} has no fuse.zarrfs in PRUNEFS; "
-            "--updatedb adds it",
+            f"updatedb reads all mounts: {file} has no fuse.zarrfs in PRUNEFS; --updatedb adds it",
             err=True,
         )
     if not remove and (closed := installation.closed_to_others()) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 import numcodecs  # noqa: F401 - once for all workers, most of which decode with it
@@ -120,11 +120,9 @@ def _fork(count: int, config: WorkerConfig | None, patience: float) -> Forked:
 def _is_guarded(path: str, options: MountOptions) -> bool:
     """Whether workers must keep from other users what the mount keeps from them."""
     with suppress(ZarrfsError):  # the mount reports the error
-        store = open_store(path, StoreConfig(follow_symlinks=options.follow_symlinks))
-        try:
+        config = StoreConfig(follow_symlinks=options.follow_symlinks)
+        with closing(open_store(path, config)) as store:
             return holds_others(store, options)
-        finally:
-            store.close()
     return True
 
 
@@ -134,14 +132,10 @@ def _root(open_store: Callable[[], Store], zarr_format: int | None) -> ArrayMeta
     This also imports what the array's codecs need, once and not in each worker when a scan begins.
     """
     # Opening the array reports the error.
-    with suppress(Exception):
-        store = open_store()
-        try:
-            metadata = Hierarchy(store, zarr_format).root().metadata
-            if isinstance(metadata, ArrayMetadata):
-                return metadata._replace(attributes={})
-        finally:
-            store.close()
+    with suppress(Exception), closing(open_store()) as store:
+        metadata = Hierarchy(store, zarr_format).root().metadata
+        if isinstance(metadata, ArrayMetadata):
+            return metadata._replace(attributes={})
     return None
 
 

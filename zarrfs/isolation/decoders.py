@@ -13,8 +13,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -129,36 +129,31 @@ class _Process:
             )
 
     def send(self, data: Buffer, deadline: float) -> None:
-        """Raises _BrokenError and OSError."""
-        with self._until(deadline):
-            self._socket.sendall(data)
+        """Raises OSError."""
+        self._until(deadline).sendall(data)
 
     def receive(self, size: int, deadline: float) -> bytes:
         """Raises _BrokenError and OSError."""
         data = bytearray(size)
         left = memoryview(data)
         while left:
-            with self._until(deadline):
-                count = self._socket.recv_into(left)
+            count = self._until(deadline).recv_into(left)
             if not count:
                 raise _BrokenError("ended")
             left = left[count:]
         return bytes(data)
 
-    @contextmanager
-    def _until(self, deadline: float) -> Iterator[None]:
+    def _until(self, deadline: float) -> socket.socket:
         # A timeout of 0 would not wait, but raise another error.
         self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-        try:
-            yield
-        except TimeoutError as error:
-            raise _BrokenError("took too long and was ended") from error
+        return self._socket
 
     def end(self, error: BaseException | None) -> str:
         """Kill the process; returns why it died or was killed."""
         status = None
+        late = isinstance(error, TimeoutError)
         if self.owner == os.getpid():
-            if isinstance(error, OSError) or str(error) == "ended":
+            if not late and (isinstance(error, OSError) or str(error) == "ended"):
                 # It has closed its end, and is about to end.
                 with suppress(subprocess.TimeoutExpired):
                     status = self._popen.wait(1)
@@ -167,6 +162,8 @@ class _Process:
         self._socket.close()
         if status is not None and status < 0:
             return f"crashed (signal {-status})"
+        if late:
+            return "took too long and was ended"
         return str(error) if isinstance(error, _BrokenError) else "has gone"
 
 

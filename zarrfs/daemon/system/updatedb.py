@@ -14,34 +14,25 @@ _TYPE = "fuse.zarrfs"
 _PRUNED = re.compile(r'^([ \t]*PRUNEFS[ \t]*=[ \t]*")([^"\n]*)(")', re.MULTILINE)
 
 
-def walks_mounts(root: Path) -> Path | None:
-    """The configuration by which updatedb walks mounts of zarrfs; None: it does not.
+def leave_out(root: Path, *, remove: bool, write: bool) -> Path | None:
+    """Adds zarrfs to the types that updatedb leaves out, or takes it away; the file to change.
 
     root : what stands for ``/``.
+    write : otherwise the file stays as it is.
+
+    None: there is nothing to change. Raises MountError where the file cannot be written.
     """
-    found = _pruned(root)
-    return root / _CONFIGURATION if found is not None and _TYPE not in found[2].split() else None
-
-
-def leave_out(root: Path, *, remove: bool = False) -> Path | None:
-    """Adds zarrfs to the types that updatedb leaves out, or takes it away; the changed file.
-
-    Raises MountError where the file cannot be written.
-    """
-    found = _pruned(root)
+    found = None
+    with suppress(OSError, UnicodeDecodeError):
+        found = _PRUNED.search((root / _CONFIGURATION).read_text(encoding="utf-8"))
     if found is None or (_TYPE in found[2].split()) != remove:
         return None
     types = [name for name in found[2].split() if name != _TYPE]
     line = found[1] + " ".join(types if remove else [*types, _TYPE]) + found[3]
     path, text = root / _CONFIGURATION, found.string
     try:
-        path.write_text(text[: found.start()] + line + text[found.end() :], encoding="utf-8")
+        if write:
+            path.write_text(text[: found.start()] + line + text[found.end() :], encoding="utf-8")
     except OSError as error:
         raise MountError(f"{path}: {error.strerror}") from error
     return path
-
-
-def _pruned(root: Path) -> re.Match[str] | None:
-    with suppress(OSError, UnicodeDecodeError):
-        return _PRUNED.search((root / _CONFIGURATION).read_text(encoding="utf-8"))
-    return None

@@ -51,7 +51,7 @@ class HttpService:
         # The session limits the whole request; zarrfs limits only silence.
         self._no_limit = aiohttp.ClientTimeout(total=None)
         self._stranger: Any = None
-        self._objects = HttpObjects(filesystem, _known, config)
+        self._objects = HttpObjects(filesystem, config)
         self._on_loop = OnLoop(lambda: self.loop, config.timeout_s)
 
     @property
@@ -263,16 +263,9 @@ class HttpObjects:
     """The objects of each server.
 
     filesystem : of fsspec, with the settings of the user.
-    describe, config : as `ObstoreObjects` takes them.
     """
 
-    def __init__(
-        self,
-        filesystem: Any,
-        describe: Callable[[int, int, str | None, str | None], ObjectInfo],
-        config: RequestConfig,
-    ) -> None:
-        self._describe = describe
+    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
         self._config = config
         self._servers: dict[str, ObstoreObjects] = {}
         self._serves = _understood(filesystem)
@@ -289,9 +282,7 @@ class HttpObjects:
         if (objects := self._servers.get(origin)) is None:
             from obstore.store import HTTPStore  # noqa: PLC0415 - it may not be installed
 
-            made = ObstoreObjects(
-                partial(HTTPStore, origin), self._describe, self._config, as_stored=True
-            )
+            made = ObstoreObjects(partial(HTTPStore, origin), _known, self._config, as_stored=True)
             objects = self._servers.setdefault(origin, made)
         return objects, key
 
