@@ -34,13 +34,10 @@ class Redactor:
     """
 
     def __init__(self, options: Mapping[str, object], url: str = "") -> None:
-        secrets = {
-            text
-            for text in _texts(options)
-            # An endpoint helps the user; the secrets inside a URL are removed in any case.
-            if "://" not in text
-        }
-        urls = [text for text in _texts(options) if "://" in text]
+        texts = set(_texts(options))
+        # An endpoint helps the user; the secrets inside a URL are removed in any case.
+        urls = {text for text in texts if "://" in text}
+        secrets = texts - urls
         for each in (url, *urls):
             secrets.update(_url_secrets(each))
         forms = {form for secret in secrets for form in _forms(secret)}

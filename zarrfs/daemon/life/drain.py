@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple
 
 from zarrfs.daemon.life.end_report import End, EndReport
@@ -136,28 +137,24 @@ class Drain:
 
         give_up_at : when the store is waited for no more, of the clock `time.monotonic`.
         """
-        found: list[Sequence[ZarrfsError]] = []
-        failed: list[BaseException] = []
+        outcome: Future[Sequence[ZarrfsError]] = Future()
 
         def work() -> None:
             try:
-                found.append(self._filesystem.drain())
+                outcome.set_result(self._filesystem.drain())
             except BaseException as error:  # noqa: BLE001 - raised again below
-                failed.append(error)
+                outcome.set_exception(error)
 
-        thread = threading.Thread(target=work, name="drain", daemon=True)
-        thread.start()
-        self._wait(give_up_at - time.monotonic(), lambda: not thread.is_alive())
-        if thread.is_alive():
+        threading.Thread(target=work, name="drain", daemon=True).start()
+        self._wait(give_up_at - time.monotonic(), outcome.done)
+        if not outcome.done():
             _log.error(
                 "not all changes could be stored within %g s (-o drain_timeout)",
                 self._config.timeout_seconds,
             )
             self._filesystem.give_up()
-            self._wait(None, lambda: not thread.is_alive())
-        if failed:
-            raise failed[0]
-        return found[0]
+            self._wait(None, outcome.done)
+        return outcome.result()
 
     def _wait(self, seconds: float | None, over: Callable[[], bool]) -> None:
         """Until ``over``, at most ``seconds``; tells of progress and obeys signals."""

@@ -14,6 +14,7 @@ from zarrfs.store.local.local_root import (
     pread_exactly,
     same_contents,
 )
+from zarrfs.store.write_parts import write_parts
 
 # Bytes in memory at once where the kernel does not copy.
 _PIECE = 4 << 20
@@ -50,7 +51,5 @@ def _copy(source: int, span: ByteRange, target: int) -> bool:
         if data is None:
             return False
         at += len(data)
-        left = memoryview(data)
-        while left:
-            left = left[os.write(target, left) :]
+        write_parts(target, [data])
     return True

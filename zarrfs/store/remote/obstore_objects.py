@@ -93,14 +93,7 @@ class ObstoreObjects:
         self._smallest_part = self._part = config.smallest_part
 
     def head(self, key: str) -> ObjectInfo:
-        options: Any = {"head": True}
-        try:
-            with quiet:
-                result = self._obstore.get(self._store, key, options=options)
-        except Exception as error:
-            raise _failure_of_get(error) from error
-        self._check_encoding(result)
-        return self._described(result.meta)
+        return self._described(self._ask(key, {"head": True}).meta)
 
     def get(self, key: str, wanted: ByteRange, etag: str | None = None) -> Reply:
         """Raises as `zarrfs.store.remote.ranges.ranged_reader.Service` does, and `NotServed`.
@@ -111,12 +104,7 @@ class ObstoreObjects:
         if etag is not None:
             options["if_match"] = etag
         begun = time.monotonic()
-        try:
-            with quiet:
-                result = self._obstore.get(self._store, key, options=options)
-        except Exception as error:
-            raise _failure_of_get(error) from error
-        self._check_encoding(result)
+        result = self._ask(key, options)
         info = self._described(result.meta)
         start, stop = result.range
         body = self._body(result, stop - start, begun)
@@ -156,11 +144,17 @@ class ObstoreObjects:
         """Have later replies show progress earlier, because the link may have become slow."""
         self._part = self._smallest_part
 
-    def _check_encoding(self, result: Any) -> None:
-        if self._as_stored:
-            encoding = result.attributes.get("Content-Encoding", "identity")
-            if encoding not in ("identity", ""):
-                raise NotServed
+    def _ask(self, key: str, options: Any) -> Any:
+        try:
+            with quiet:
+                result = self._obstore.get(self._store, key, options=options)
+        except Exception as error:
+            found = failure(error)
+            raise (RangeNotSatisfiable() if found.status == 416 else found) from error
+        encoding = result.attributes.get("Content-Encoding") if self._as_stored else None
+        if encoding not in (None, "identity", ""):
+            raise NotServed
+        return result
 
     def _body(self, result: Any, length: int, begun: float) -> Iterator[Part]:
         count = 0
@@ -190,11 +184,6 @@ class ObstoreObjects:
     def _described(self, meta: Any) -> ObjectInfo:
         mtime_ns = int(meta["last_modified"].timestamp()) * 1_000_000_000
         return self._describe(meta["size"], mtime_ns, meta["e_tag"], meta["version"])
-
-
-def _failure_of_get(error: Exception) -> Exception:
-    found = failure(error)
-    return RangeNotSatisfiable() if found.status == 416 else found
 
 
 def failure(error: Exception) -> ServiceError:

@@ -166,20 +166,15 @@ class OverlayStore(StoreWrapper):
         """
         if (reason := self._inner.read_only) is not None:
             raise StoreReadOnly("", reason)
-        stored = removed = 0
+        done = {_CHANGED: 0, _REMOVED: 0}
         kept: dict[str, str] = {}
-        keys = sorted(self._keys(_CHANGED), key=lambda key: (self._is_document(key), key))
-        for key in keys:
-            try:
-                stored += self._commit(key, limit)
-            except StoreError as error:
-                kept[key] = error.reason
-        for key in self._keys(_REMOVED):
-            try:
-                removed += self._commit_removal(key, limit)
-            except StoreError as error:
-                kept[key] = error.reason
-        return Committed(stored, removed, kept)
+        for kind, commit in ((_CHANGED, self._commit), (_REMOVED, self._commit_removal)):
+            for key in sorted(self._keys(kind), key=lambda key: (self._is_document(key), key)):
+                try:
+                    done[kind] += commit(key, limit)
+                except StoreError as error:
+                    kept[key] = error.reason
+        return Committed(done[_CHANGED], done[_REMOVED], kept)
 
     def _commit(self, key: str, limit: int) -> bool:
         if (found := self._upper.get(_CHANGED + key, limit=limit)) is None:

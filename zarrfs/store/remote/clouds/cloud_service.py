@@ -77,7 +77,10 @@ class CloudService(Service):
         etag = None
         if wanted.offset < 0 and not self._bucket.suffixes:
             info = self.head(path)
-            wanted, etag = _counted(wanted, info.size), str(info.generation[0])
+            span = resolve(wanted, info.size)
+            if span.stop == span.start:
+                raise RangeNotSatisfiable
+            wanted, etag = ByteRange(span.start, span.length), str(info.generation[0])
         try:
             return self._objects.get(self.key(path), wanted, etag)
         except NotServed as error:
@@ -118,14 +121,6 @@ class CloudService(Service):
         if not (key := path.partition("/")[2]):
             raise FileNotFoundError(path)
         return key
-
-
-def _counted(wanted: ByteRange, size: int) -> ByteRange:
-    """A range counted from the end of an object of ``size`` bytes, converted to its beginning."""
-    span = resolve(wanted, size)
-    if span.stop == span.start:
-        raise RangeNotSatisfiable
-    return ByteRange(span.start, span.length)
 
 
 def _unusable(error: NotServed) -> BadReply:
