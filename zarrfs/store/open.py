@@ -104,8 +104,7 @@ def open_store(source: str, config: StoreConfig) -> Store:
         archive = re.match(_WHOLE_ARCHIVE, source)
         if archive is not None:
             return _open_archive(archive[1], source[archive.end() :], config)
-        opener = _opener_of(source)
-        return _open_url(source, config) if opener is None else opener(source, config)
+        return _opener_of(source)(source, config)
     try:
         is_zip = path.lower().endswith(ZIP_ENDINGS) and os.path.isfile(path)
     except OSError as error:
@@ -127,12 +126,12 @@ def open_store(source: str, config: StoreConfig) -> Store:
     )
 
 
-def _opener_of(url: str) -> Callable[[str, StoreConfig], Store] | None:
-    """The function by which an installed package opens URLs of this scheme; None: there is none."""
+def _opener_of(url: str) -> Callable[[str, StoreConfig], Store]:
+    """The function that opens URLs of this scheme: an installed package's, or that of fsspec."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - a local store never needs it
 
     found = entry_points(group="zarrfs.stores", name=url.partition("://")[0].lower())
-    return next((each.load() for each in found), None)
+    return next((each.load() for each in found), _open_url)
 
 
 def open_found(

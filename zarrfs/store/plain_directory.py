@@ -296,12 +296,10 @@ class PlainDirectory(StoreWrapper):
 class _Files(StoreWrapper):
     """The files of a local store, each with its own mode."""
 
-    def __init__(self, inner: LocalStore) -> None:
-        super().__init__(inner)
-        self._local = inner
+    _inner: LocalStore
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
-        return self._local.get_file_ranges(key, ranges)
+        return self._inner.get_file_ranges(key, ranges)
 
 
 def _state(status: os.stat_result) -> tuple[int, ...]:

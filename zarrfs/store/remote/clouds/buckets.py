@@ -48,10 +48,9 @@ def google_bucket(filesystem: Any, name: str) -> Bucket | None:
         condition = {} if state is None else {"ifGenerationMatch": state[1]}
         try:
             filesystem.call("DELETE", "b/{}/o/{}", name, key, **condition)
-        except FileExistsError as error:  # the error that gcsfs raises for it
-            raise NotAsExpected from error
         except OSError as error:
-            if getattr(error, "code", None) == 412:
+            # gcsfs raises the first for it.
+            if isinstance(error, FileExistsError) or getattr(error, "code", None) == 412:
                 raise NotAsExpected from error
             raise
 
