@@ -111,15 +111,13 @@ def configs(options: MountOptions, *, source: str, local: bool) -> Configs:
         "gid": presentation.gid,
         "umask": f"{presentation.umask:04o}",
         "memory": filesystem.memory,
-        # JSON has no infinity.
-        "recheck": "never" if recheck == math.inf else recheck,
-        "recheck_metadata": (
-            "never" if options.recheck_metadata == math.inf else options.recheck_metadata
-        ),
+        "recheck": recheck,
         "read_ahead_kb": tuning.read_ahead_kb,
         "fsname": session.source,
         "journal": filesystem.journal,
     }
+    # JSON has no infinity.
+    shown = {name: "never" if value == math.inf else value for name, value in shown.items()}
     return Configs(filesystem, presentation, session, tuning, shown)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -194,7 +193,11 @@ class _Walk:
             raise NotServedError("it is made of datasets that are made of others, and so on")
         self._checked.add(checked)
         try:
-            for place, name in self._sources(dataset, path, raw):
+            seen = set()
+            for place, name in other_files(dataset, path, raw):
+                if (place, name) in seen:
+                    continue
+                seen.add((place, name))
                 other = self._other(place, "made of other data, by a link")
                 if name is not None:
                     root = self._file(other)["/"]
@@ -205,11 +208,3 @@ class _Walk:
         except BaseException:
             self._checked.discard(checked)
             raise
-
-    @staticmethod
-    def _sources(dataset: Any, path: str, raw: str) -> Iterator[tuple[str, str | None]]:
-        seen = set()
-        for source in other_files(dataset, path, raw):
-            if source not in seen:
-                seen.add(source)
-                yield source
