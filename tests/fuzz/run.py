@@ -56,6 +56,7 @@ TARGETS = {
     "tiff": Target(_of("foreign", "tiff"), 0.06, 500, room=4 << 30),
     "grib": Target(_of("foreign", "grib"), 0.06, 500, room=4 << 30),
     "mounts": Target(_of("mounts", "Mounts"), 0.06, 4, seconds=60.0),
+    "writes": Target(_of("mounts", "Writes"), 0.06, 4, seconds=60.0),
 }
 MAIN = ("-m", "tests.fuzz")
 """How a process of cases is started."""
