@@ -45,6 +45,8 @@ def _numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type that pcodec gets for elements of ``dtype``: each is one number or a pair."""
     if dtype.kind in "mM":
         return np.dtype("<i8")
+    if dtype.names == ("real", "imag"):
+        return dtype["real"]  # an integer, too
     return float_parts(dtype) or dtype
 
 
