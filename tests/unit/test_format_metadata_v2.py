@@ -375,6 +375,16 @@ def test_types_of_filters_are_names(filters):
         parse(filters=filters)
 
 
+@pytest.mark.parametrize("filter_", [
+    {"id": "delta"}, {"id": "fixedscaleoffset", "offset": 0, "scale": 1},
+    {"id": "quantize", "digits": 2}, {"id": "astype", "encode_dtype": "<i4"},
+])  # fmt: skip
+def test_a_filter_without_a_type_lacks_it(filter_):
+    for filters in ([filter_], [{"id": "shuffle"}, filter_], [filter_, {"id": "shuffle"}]):
+        with pytest.raises(MetadataError, match=r"it lacks '(decode_)?dtype'$"):
+            parse(filters=filters)
+
+
 def meta(**members):
     document = {
         "zarr_format": 1, "shape": [4], "chunks": [2], "dtype": "<i2", "compression": None,

@@ -77,7 +77,8 @@ def encoded_types(members: Members) -> tuple[np.dtype[Any], np.dtype[Any]]:
     for name in names:
         # numpy makes types of other values, too, such as float64 of None.
         if not isinstance(given.get(name), str) and (name in given or name not in optional):
-            raise ValueError(f"{members['id']}: {name} is {members.get(name)!r}")
+            wrong = f"{name} is {members[name]!r}" if name in members else f"it lacks {name!r}"
+            raise ValueError(f"{members['id']}: {wrong}")
     try:
         source = np.dtype(given[names[0]])
         default = np.dtype("u1") if members["id"] == "categorize" else source
