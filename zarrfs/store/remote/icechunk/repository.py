@@ -9,7 +9,6 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fsspec.asyn import get_loop
@@ -93,7 +92,7 @@ def find_snapshot(link: Link, options: Mapping[str, object], requests: RequestCo
             # Any other name is no id, and icechunk reads nothing for it.
             if snapshot.isalnum():
                 metadata.check_whole(f"snapshots/{snapshot}")
-            session = _if_there(partial(repository.readonly_session, snapshot_id=snapshot))
+            session = _session(repository, snapshot)
         if session is None:
             raise NodeNotFound(f"{link.shown}: {_what_there_is(repository, version)}")
         metadata.describe(_description(repository, session.snapshot_id))
@@ -121,6 +120,11 @@ def _snapshot_id(repository: icechunk.Repository, version: Version) -> str | Non
         return version.name
     look_up = repository.lookup_branch if version.kind == "branch" else repository.lookup_tag
     return _if_there(lambda: look_up(version.name))
+
+
+def _session(repository: icechunk.Repository, snapshot: str) -> icechunk.Session | None:
+    """A session at a snapshot; None if there is no such snapshot."""
+    return _if_there(lambda: repository.readonly_session(snapshot_id=snapshot))
 
 
 def _description(repository: icechunk.Repository, snapshot: str) -> str:
