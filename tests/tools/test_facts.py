@@ -122,6 +122,7 @@ def test_gdal_finds_rows_where_the_names_of_coordinates_say_them(
     step, zarr_format, mounted, tmp_path
 ):
     need_module("xarray")
+    need_program("gdal_translate")
     import xarray
 
     rows = 100.0 + step * np.arange(4)
