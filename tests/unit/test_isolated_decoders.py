@@ -2,9 +2,12 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from tests.conftest import run_python
+from tests.waiting import wait_until
 from zarrfs.errors import DecodeError
 from zarrfs.isolation.decoders import IsolatedDecoder
 
@@ -55,6 +58,17 @@ def test_one_that_hangs_is_killed():
     with pytest.raises(DecodeError, match="took too long"):
         ask(decoder, "hang")
     decoder.close()
+
+
+def test_one_that_hangs_ends_with_its_parent():
+    program = (
+        "import os, threading; from tests.unit import test_isolated_decoders as t\n"
+        "decoder = t.IsolatedDecoder('tests.unit.bad_decoder', patience=60.0)\n"
+        "print(int.from_bytes(t.ask(decoder, 'pid', size=8), 'little'), flush=True)\n"
+        "threading.Timer(1, os._exit, [0]).start(); t.ask(decoder, 'hang')\n"
+    )
+    child = int(run_python("-c", program, check=True).stdout)
+    wait_until(lambda: not Path(f"/proc/{child}").exists())
 
 
 def test_processes_are_used_again_and_no_more_than_processors(decoder):

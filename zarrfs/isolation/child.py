@@ -11,6 +11,7 @@ from struct import Struct
 from typing import BinaryIO
 
 from zarrfs.errors import reason_of
+from zarrfs.isolation.interpreter import end_with
 
 REQUEST = Struct("<IQQQ?")
 """Bytes of the parameters (JSON) and of the data, which follow; of memory; of the result, and
@@ -21,10 +22,12 @@ REPLY = Struct("<BQ")
 
 
 def main() -> None:
-    """Answer requests with the function ``decode`` of the module that is the only argument.
+    """Answer requests with the function ``decode`` of the module that is the first argument.
 
-    The function takes the parameters and the data, and raises ValueError for bad data.
+    The function takes the parameters and the data, and raises ValueError for bad data. The second
+    argument is a pipe that the parent keeps open; see `end_with`.
     """
+    end_with(int(sys.argv[2]))
     # Core dumps of crashes would fill the disk with hostile data.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     requests, replies = sys.stdin.buffer, sys.stdout.buffer

@@ -117,15 +117,17 @@ class _Process:
     def __init__(self, module: str) -> None:
         """Raises OSError."""
         self.owner = os.getpid()
+        alive, self._alive = os.pipe()
         self._socket, theirs = socket.socketpair()
-        with theirs:
+        with theirs, open(alive, "rb"):
             # In a session of its own, so that it gets no signals of the terminal.
             self._popen = subprocess.Popen(
-                command("zarrfs.isolation.child", module),
+                command("zarrfs.isolation.child", module, str(alive)),
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                pass_fds=(alive,),
             )
 
     def send(self, data: Buffer, deadline: float) -> None:
@@ -160,6 +162,7 @@ class _Process:
             self._popen.kill()
             self._popen.wait()
         self._socket.close()
+        os.close(self._alive)
         if status is not None and status < 0:
             return f"crashed (signal {-status})"
         if late:
