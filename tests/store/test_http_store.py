@@ -264,15 +264,6 @@ def test_a_refused_access_is_told_at_once(http_server, opened, status):
     assert len(http_server.requests) == 1
 
 
-def test_forbidden_means_missing_where_that_is_configured(http_server, opened):
-    replies(http_server, 403, 403, 401)
-    store = opened(forbidden_is_missing=True)
-    assert store.get("x", limit=9) is None
-    assert store.info("x") is None
-    with pytest.raises(StoreAccessDenied):
-        store.info("x")
-
-
 def test_gone_is_missing_and_other_refusals_are_errors(http_server, opened):
     replies(http_server, 410, 418)
     store = opened()

@@ -327,7 +327,6 @@ def test_what_is_forbidden_to_write_is_never_missing(proxy, s3_bucket, s3_option
     config = StoreConfig(
         storage_options={**s3_options, "endpoint_url": proxy.url},
         retry=quick,
-        requests=RequestConfig(forbidden_is_missing=True),
     )
     store = open_store(f"s3://{s3_bucket[0]}/store", config)
     info = store.put("x", [b"one"], expected=None)

@@ -91,7 +91,6 @@ def converted(
     error: Exception,
     *,
     redact: Callable[[str], str],
-    forbidden_is_missing: bool = False,
 ) -> StoreError | None:
     """The error to raise instead of ``error``; None if it says that ``path`` is missing.
 
@@ -113,8 +112,6 @@ def converted(
     if isinstance(error, KeyError):
         return None if error.args in ((path,), (key,)) else StoreError(key, reason)
     if isinstance(error, PermissionError) or status in (401, 403):
-        if forbidden_is_missing and (status == 403 or code in ("AccessDenied", "403")):
-            return None
         return StoreAccessDenied(key, reason)
     if isinstance(error, FileExistsError) and code is None:
         return StoreError(key, "another object is in the way of it")

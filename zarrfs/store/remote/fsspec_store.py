@@ -182,7 +182,7 @@ class FsspecStore(Store):
                 raise StoreUnavailable(key, "the upload was lost")
             raise StoreConflict(key, _CHANGED)
 
-        info = self._ask(key, path, put, writes=True)
+        info = self._ask(key, path, put)
         if info is None:
             raise StoreError(key, "has no place to be stored at")
         return info
@@ -196,16 +196,14 @@ class FsspecStore(Store):
             except NotAsExpected:
                 raise StoreConflict(key, _CHANGED) from None
 
-        self._ask(key, path, delete, writes=True)
+        self._ask(key, path, delete)
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
             self._reader.close()
 
-    def _ask(
-        self, key: str, path: str, ask: Callable[[], _T], *, writes: bool = False
-    ) -> _T | None:
+    def _ask(self, key: str, path: str, ask: Callable[[], _T]) -> _T | None:
         pause = _FIRST_PAUSE_S
         reason = ""
         for _ in range(_ATTEMPTS):
@@ -216,27 +214,19 @@ class FsspecStore(Store):
                 time.sleep(pause)
                 pause *= 2
             except Exception as error:  # noqa: BLE001 - as above
-                found = self._failed(key, path, error, writes=writes)
+                found = self._failed(key, path, error)
                 if found is None:
                     return None
                 raise found from None
         raise StoreConflict(key, reason or "keeps changing while it is read")
 
-    def _failed(
-        self, key: str, path: str, error: Exception, *, writes: bool = False
-    ) -> StoreError | None:
+    def _failed(self, key: str, path: str, error: Exception) -> StoreError | None:
         """The error that a failed request means; None if it says that there is no such object."""
         if self._closed:
             return StoreError(key, "the store is closed")
         if (name := unknown_option(error, self._option_names)) is not None:
             return StoreError(key, f"unknown storage option {name!r}")
-        return converted(
-            key,
-            path,
-            error,
-            redact=self._config.redact,
-            forbidden_is_missing=self._config.forbidden_is_missing and not writes,
-        )
+        return converted(key, path, error, redact=self._config.redact)
 
     def _writable(self, key: str) -> tuple[str, Writer]:
         if isinstance(self._writer, str):

@@ -32,9 +32,6 @@ class RequestConfig(NamedTuple):
     timeout_s : seconds after which a request that receives nothing is cancelled. Default 20.
     slowest : bytes per second that a reply must bring on average after its first ``timeout_s``
         seconds; a slower reply is cancelled. Default 1 KiB.
-    forbidden_is_missing : whether to read "forbidden" as "missing". S3 answers so for a missing
-        key if the user may not list the bucket. Default False, because the chunks of an array
-        that the user may not read would otherwise read as fill values.
     redact : removes secrets from texts; a store sets it to what knows its own secrets.
     """
 
@@ -45,7 +42,6 @@ class RequestConfig(NamedTuple):
     concurrency: int = 64
     timeout_s: float = 20.0
     slowest: float = 1.0 * _KIB
-    forbidden_is_missing: bool = False
     redact: Callable[[str], str] = Redactor({})
 
     def state(self, info: ObjectInfo) -> ObjectInfo:
