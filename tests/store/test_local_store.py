@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -329,7 +328,7 @@ def test_files_fetched_ahead_are_closed(store, root, open_fds: Callable[[], int]
 
 
 @pytest.mark.parametrize("in_one_directory", [True, False])
-def test_threads_that_open_ahead_find_what_get_finds(root, open_fds, in_one_directory):
+def test_what_is_opened_ahead_is_what_get_finds(root, open_fds, in_one_directory):
     keys = [f"d/{i}" if in_one_directory else f"d{i}/0" for i in range(100)]
     for i, key in enumerate(keys):
         (root / key).parent.mkdir(exist_ok=True)
@@ -340,7 +339,7 @@ def test_threads_that_open_ahead_find_what_get_finds(root, open_fds, in_one_dire
     (root / keys[12]).unlink()
     (root / keys[12]).symlink_to("/etc/passwd")
     (root / keys[13]).write_bytes(b"x" * 101)
-    store = LocalStore(root, openers=2)
+    store = LocalStore(root)
     before = open_fds()
     found = dict(zip(keys, store.get_many(keys, limit=100), strict=True))
     assert open_fds() == before
@@ -357,36 +356,3 @@ def test_threads_that_open_ahead_find_what_get_finds(root, open_fds, in_one_dire
     stopped.close()
     assert open_fds() == before
     store.close()
-
-
-def test_files_apart_are_opened_by_other_threads(root, monkeypatch):
-    names = [f"d{i}" for i in range(40)]
-    for name in names:
-        (root / name).mkdir()
-        (root / name / "0").write_bytes(b"x")
-    store = LocalStore(root, openers=2)
-    threads = set()
-    opened = store._root.open
-
-    def noted(*args: object) -> int | None:
-        threads.add(threading.current_thread())
-        return opened(*args)
-
-    monkeypatch.setattr(store._root, "open", noted)
-    assert len(list(store.get_many([f"{name}/0" for name in names], limit=9))) == 40
-    assert threading.current_thread() not in threads
-    store.close()
-
-
-def test_files_are_opened_where_there_can_be_no_thread(root, monkeypatch):
-    for i in range(40):
-        (root / f"d{i}").mkdir()
-        (root / f"d{i}" / "0").write_bytes(b"x")
-    store = LocalStore(root, openers=2)
-
-    def refused(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refused)
-    found = list(store.get_many([f"d{i}/0" for i in range(40)], limit=9))
-    assert [blob.data for blob in found] == [b"x"] * 40

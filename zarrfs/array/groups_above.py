@@ -53,7 +53,7 @@ def groups_above(
     seconds. Blocks. Raises nothing: a group that cannot be read says nothing about the source.
     """
     found: list[tuple[str, Mapping[str, Any]]] = []
-    once = config._replace(retry=RetryConfig(deadline_s=_SECONDS), openers=0)
+    once = config._replace(retry=RetryConfig(deadline_s=_SECONDS))
     end = time.monotonic() + _SECONDS
     inside, parent = "", parent_of(source)
     with ExitStack() as stack:

@@ -30,8 +30,6 @@ from zarrfs.store.open import StoreConfig, local_directory, open_store
 
 # One stream does not feed more.
 _MOST = 8
-# Threads of each that wait for the disk while it decodes.
-_OPENERS = 4
 
 
 class Forked(NamedTuple):
@@ -79,7 +77,7 @@ def fork_workers(request: MountRequest, patience: float = DEFAULT_PATIENCE_S) ->
         return _fork(0, None, patience)
 
     def open_again() -> Store:
-        config = StoreConfig(follow_symlinks=options.follow_symlinks, openers=_OPENERS)
+        config = StoreConfig(follow_symlinks=options.follow_symlinks)
         store = open_store(path, config)
         if guarded:
             assert isinstance(store, LocalStore)

@@ -52,7 +52,6 @@ class StoreConfig(NamedTuple):
     storage_options : passed to fsspec unchanged (credentials, endpoints, …); never shown. Default
         none.
     follow_symlinks : also follow links that lead out of a local store. Default False.
-    openers : threads that open files ahead; see `LocalStore`. Default 0.
     requests : settings of the requests to a remote store.
     retry : deadlines and retries of a remote store.
     references : directory where references to the chunks of files of other formats are kept;
@@ -65,7 +64,6 @@ class StoreConfig(NamedTuple):
 
     storage_options: Mapping[str, object] = MappingProxyType({})
     follow_symlinks: bool = False
-    openers: int = 0
     requests: RequestConfig = RequestConfig()
     retry: RetryConfig = RetryConfig()
     references: str | None = None
@@ -121,7 +119,6 @@ def open_store(source: str, config: StoreConfig) -> Store:
     return LocalStore(
         path,
         follow_symlinks=config.follow_symlinks,
-        openers=config.openers,
         durable=config.durable,
     )
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -25,9 +23,7 @@ from zarrfs.store.local.local_root import (
 )
 
 # Files that the kernel reads ahead: about as many requests as a current disk handles at once.
-# Several files are opened per hop to an opener thread, which makes the hop cheap.
-_STRIDE = 8
-_STRIDES_AHEAD = 4
+_AHEAD = 32
 
 
 class _Opened(NamedTuple):
@@ -43,58 +39,29 @@ _MISSING = ObjectInfo(0, None, ())
 
 def read_ahead(
     root: LocalRoot,
-    openers: ThreadPoolExecutor | None,
     keys: Sequence[str],
     limit: int,
     otherwise: Callable[[str], Blob | StoreError | None],
 ) -> Iterator[Blob | StoreError | None]:
     """See `Store.get_many`.
 
-    openers : threads that open files if each file has its own directory; None: this thread does.
     otherwise : reads a file that could not be read ahead, to get the error.
     """
-    # Files of one directory need no threads: the first open reads it and most of its inodes.
-    if _directory(keys[0]) == _directory(keys[1]):
-        openers = None
-    parts = (keys[at : at + _STRIDE] for at in range(0, len(keys), _STRIDE))
-    soon = (_open_soon(root, openers, part, limit) for part in parts)
-    coming: deque[Callable[[], list[_Opened]]] = deque()
+    soon = (_open(root, key, limit) for key in keys)
     ready: deque[_Opened] = deque()
     try:
-        coming.extend(islice(soon, _STRIDES_AHEAD))
-        while coming:
-            ready.extend(coming.popleft()())
-            coming.extend(islice(soon, 1))
-            while ready:
-                yield _take(ready.popleft(), otherwise)
+        ready.extend(islice(soon, _AHEAD))
+        while ready:
+            yield _take(ready.popleft(), otherwise)
+            ready.extend(islice(soon, 1))
     finally:
-        for opening in coming:
-            # An unexpected exception of one job must not keep the files of the others open.
-            with suppress(Exception):
-                ready.extend(opening())
         for opened in ready:
             if opened.fd is not None:
                 os.close(opened.fd)
 
 
-def _open_soon(
-    root: LocalRoot, openers: ThreadPoolExecutor | None, keys: Sequence[str], limit: int
-) -> Callable[[], list[_Opened]]:
-    """Begin `_open_all`; the returned function waits for its result."""
-    if openers is not None:
-        # Without a thread, this thread opens the files.
-        with suppress(RuntimeError):
-            return openers.submit(_open_all, root, keys, limit).result
-    opened = _open_all(root, keys, limit)
-    return lambda: opened
-
-
-def _open_all(root: LocalRoot, keys: Sequence[str], limit: int) -> list[_Opened]:
-    """Open files and have the kernel begin to read them."""
-    return [_open(root, key, limit) for key in keys]
-
-
 def _open(root: LocalRoot, key: str, limit: int) -> _Opened:
+    """Open a file and have the kernel begin to read it."""
     opened = None
     try:
         fd = root.open_object(key, encode(key), READ)
@@ -130,7 +97,3 @@ def _take(
         finally:
             os.close(fd)
     return otherwise(key)
-
-
-def _directory(key: str) -> str:
-    return key.rpartition("/")[0]

@@ -16,7 +16,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError, StoreTooLarge
@@ -54,8 +53,6 @@ class LocalStore(LocalWriter):
     root : a directory. It is opened once, and again by its path if it is deleted.
     follow_symlinks : also follow links that lead out of ``root``. Links that stay below it are
         always followed.
-    openers : threads that open files ahead for `get_many` if each file has its own directory.
-        Each such open blocks, and the kernel reads nothing ahead for it.
     durable : see `StoreConfig`.
 
     Raises `NodeNotFound` if ``root`` does not exist or is no directory, and
@@ -69,11 +66,9 @@ class LocalStore(LocalWriter):
         root: str | os.PathLike[str],
         *,
         follow_symlinks: bool = False,
-        openers: int = 0,
         durable: bool = True,
     ) -> None:
         super().__init__(LocalRoot(root, follow_symlinks=follow_symlinks), durable=durable)
-        self._openers = ThreadPoolExecutor(openers) if openers else None
 
     @property
     def url(self) -> str:
@@ -102,7 +97,6 @@ class LocalStore(LocalWriter):
             return
         yield from read_ahead(
             self._root,
-            self._openers,
             keys,
             limit,
             otherwise=lambda key: next(super(LocalStore, self).get_many([key], limit=limit)),
@@ -209,11 +203,6 @@ class LocalStore(LocalWriter):
         except OSError:
             return None
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
-
-    def close(self) -> None:
-        if self._openers is not None:
-            self._openers.shutdown()
-        super().close()
 
     def _read(
         self,
