@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from zarr.codecs import BytesCodec, ShardingCodec
 
 import zarrfs
 from zarrfs.errors import AlreadyExists, UsageError, ZarrfsError
@@ -63,6 +64,12 @@ SOURCES = {
          "attributes": {"a": [1, {"b": None}]}},
     ),
     "sharded": (numbers((37, 53)), {"chunks": (5, 6), "shards": (20, 30)}),
+    "shards in shards": (
+        numbers((37, 53)),
+        {"chunks": (20, 30), "compressors": None, "serializer": ShardingCodec(
+            chunk_shape=(10, 15), codecs=[ShardingCodec(chunk_shape=(5, 5), codecs=[BytesCodec()])]
+        )},
+    ),
     "complex": (numbers((7, 9), "c8"), {"chunks": (3, 3)}),
     "bool": (numbers((7, 9), "?"), {"chunks": (3, 3), "fill_value": True}),
     "time": (numbers((7,), "M8[s]"), {"chunks": (3,), "zarr_format": 2}),
@@ -93,6 +100,7 @@ def forms(rank: int):
     yield {}
     yield {"zarr_format": 3}
     yield {"zarr_format": 2, "shards": []}
+    yield {"zarr_format": 3, "shards": []}
     yield {"chunks": [7] * rank}
     yield {"zarr_format": 3, "chunks": [4] * rank, "shards": [12] * rank}
     yield {"zarr_format": 2, "chunks": [6] * rank, "codecs": "crc32c"}

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -101,6 +101,7 @@ class IsolatedDecoder:
                 # After a fork, the processes of the parent do not belong to the child.
                 if process.owner == os.getpid():
                     return process
+                process.end(None)
         try:
             return _Process(self._module)
         except OSError as error:
@@ -117,18 +118,24 @@ class _Process:
     def __init__(self, module: str) -> None:
         """Raises OSError."""
         self.owner = os.getpid()
-        alive, self._alive = os.pipe()
-        self._socket, theirs = socket.socketpair()
-        with theirs, open(alive, "rb"):
+        with ExitStack() as ours, ExitStack() as theirs:
+            alive, kept = os.pipe()
+            theirs.callback(os.close, alive)
+            ours.callback(os.close, kept)
+            self._socket, other = socket.socketpair()
+            theirs.callback(other.close)
+            ours.callback(self._socket.close)
             # In a session of its own, so that it gets no signals of the terminal.
             self._popen = subprocess.Popen(
                 command("zarrfs.isolation.child", module, str(alive)),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
+                stdin=other.fileno(),
+                stdout=other.fileno(),
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 pass_fds=(alive,),
             )
+            # If it cannot be started, they are closed here.
+            self._ends = ours.pop_all()
 
     def send(self, data: Buffer, deadline: float) -> None:
         """Raises OSError."""
@@ -161,8 +168,7 @@ class _Process:
                     status = self._popen.wait(1)
             self._popen.kill()
             self._popen.wait()
-        self._socket.close()
-        os.close(self._alive)
+        self._ends.close()
         if status is not None and status < 0:
             return f"crashed (signal {-status})"
         if late:

@@ -269,8 +269,8 @@ def _in_chunks(base: NewArray, form: CopyForm, rank: int) -> NewArray:
         return base if codecs is None else replace(base, codecs=codecs)
     if codecs is None:
         codecs = base.codecs
-        if shards is None and codecs is not None:
-            codecs = _without_shards(codecs)
+        if codecs is not None and (shards is None or chunks is not None):
+            codecs = _without_shards(codecs, kept=0 if shards is None else 1)
     inner = base.chunks if chunks is None else ChunkConstraints(tuple(chunks))
     if base.chunk_grid is not None and chunks is None:
         raise UsageError("chunks of several shapes get no shards: give --chunks, too")
@@ -284,12 +284,15 @@ def _in_chunks(base: NewArray, form: CopyForm, rank: int) -> NewArray:
     )
 
 
-def _without_shards(codecs: Sequence[Any]) -> list[Any]:
+def _without_shards(codecs: Sequence[Any], kept: int = 0) -> list[Any]:
+    """The codecs with at most ``kept`` shards in each other, and the codecs of inner chunks."""
     found: list[Any] = []
     for codec in codecs:
         match codec:
-            case {"name": name, "configuration": {"codecs": inner}} if name == SHARDING:
-                found += inner
+            case {"name": name, "configuration": {"codecs": inner} as given} if name == SHARDING:
+                inner = _without_shards(inner, kept - 1)
+                shard = {**codec, "configuration": {**given, "codecs": inner}}
+                found += [shard] if kept > 0 else inner
             case _:
                 found.append(codec)
     return found
