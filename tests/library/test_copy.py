@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
-from zarr.codecs import BytesCodec, ShardingCodec
+from zarr.codecs import BytesCodec, ShardingCodec, TransposeCodec
 
 import zarrfs
 from zarrfs.errors import AlreadyExists, UsageError, ZarrfsError
@@ -69,6 +69,9 @@ SOURCES = {
         {"chunks": (20, 30), "compressors": None, "serializer": ShardingCodec(
             chunk_shape=(10, 15), codecs=[ShardingCodec(chunk_shape=(5, 5), codecs=[BytesCodec()])]
         )},
+    ),
+    "transposed": (
+        numbers((7, 9, 5)), {"chunks": (3, 3, 2), "filters": [TransposeCodec(order=(1, 2, 0))]},
     ),
     "complex": (numbers((7, 9), "c8"), {"chunks": (3, 3)}),
     "bool": (numbers((7, 9), "?"), {"chunks": (3, 3), "fill_value": True}),

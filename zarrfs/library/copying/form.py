@@ -224,23 +224,27 @@ def _codec_of_v3(codec: Any) -> Any:
 
 
 def _chain_of_v2(codecs: Sequence[Any], rank: int) -> tuple[list[Any], Sequence[int] | None]:
-    """The codecs, and the order of the axes, of what a pipeline of v3 does."""
+    """The codecs, and the order of the axes, of what a pipeline of v3 does.
+
+    Zarr 2 has the orders C and F. Elements that lie in another one are stored in the order C.
+    """
     chain: list[Any] = []
-    order: Sequence[int] | None = None
+    orders: list[Any] = []
     pending = list(codecs)
     while pending:
         codec = pending.pop(0)
         match codec:
             case {"name": name, "configuration": {"codecs": inner}} if name == SHARDING:
                 pending = [*inner, *pending]
-            case {"name": "transpose", "configuration": {"order": axes}} if order is None:
-                order = {"C": range(rank), "F": range(rank)[::-1]}.get(str(axes), axes)
+            case {"name": "transpose", "configuration": {"order": axes}}:
+                orders.append(axes)
             case {"name": "blosc", "configuration": given}:
                 kept = {k: v for k, v in given.items() if k != "typesize"}
                 chain.append({"name": "blosc", "configuration": kept})
             case _:
                 chain.append(codec)
-    return chain, order
+    backwards = range(rank)[::-1]
+    return chain, backwards if orders in (["F"], [list(backwards)]) else None
 
 
 def _fill_of_v2(base: NewArray) -> Any:
