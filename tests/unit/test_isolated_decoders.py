@@ -1,5 +1,6 @@
 """Decoders in processes of their own: what becomes of one is the error of one chunk."""
 
+import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,6 +70,35 @@ def test_one_that_hangs_ends_with_its_parent():
     )
     child = int(run_python("-c", program, check=True).stdout)
     wait_until(lambda: not Path(f"/proc/{child}").exists())
+
+
+@pytest.mark.parametrize("failing", ["socket.socketpair", "subprocess.Popen"])
+def test_one_that_cannot_be_started_leaves_no_descriptor_open(decoder, monkeypatch, failing):
+    """Where descriptors run short, they would never suffice again."""
+
+    def fail(*_args, **_options):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as patch:
+        patch.setattr(failing, fail)
+        with pytest.raises(DecodeError, match="no process to decode it can be started"):
+            ask(decoder, "reverse")
+    assert os.listdir("/proc/self/fd") == before
+    assert ask(decoder, "reverse") == b"cba"
+
+
+def test_a_fork_closes_what_leads_to_the_processes_of_its_parent(decoder, monkeypatch):
+    ask(decoder, "reverse")
+    (process,) = decoder._idle
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(process, "owner", 0)
+    ask(decoder, "reverse")
+    (other,) = decoder._idle
+    assert other is not process
+    assert len(os.listdir("/proc/self/fd")) == before
+    process._popen.kill()
+    process._popen.wait()
 
 
 def test_processes_are_used_again_and_no_more_than_processors(decoder):
