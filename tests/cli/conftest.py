@@ -2,31 +2,24 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from tests.cli.in_process import Done
 from zarrfs.cli.main import main
 
 
-@dataclass
-class Result:
-    status: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def run(capfd, monkeypatch) -> Callable[..., Result]:
+def run(capfd, monkeypatch) -> Callable[..., Done]:
     """``run(*arguments)``: how the command ends, and what it says."""
 
-    def run_here(*arguments: Any) -> Result:
+    def run_here(*arguments: Any) -> Done:
         monkeypatch.setattr(sys, "argv", ["zarrfs", *map(str, arguments)])
         capfd.readouterr()
         with pytest.raises(SystemExit) as end:
             main()
-        return Result(int(end.value.code or 0), *capfd.readouterr())
+        return Done(int(end.value.code or 0), *capfd.readouterr())
 
     return run_here
 

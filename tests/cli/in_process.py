@@ -40,3 +40,12 @@ def in_process(*arguments: object) -> Done:
         except SystemExit as end:
             status = end.code
     return Done(int(status or 0), out.getvalue(), err.getvalue())
+
+
+def one_line(*arguments: object, fails: int = 0) -> str:
+    """The only line printed: of the result, or with the exit status ``fails`` of the error."""
+    done = in_process(*arguments)
+    assert done.status == fails, done
+    told, silent = (done.stdout, done.stderr) if not fails else (done.stderr, done.stdout)
+    assert (silent, told.count("\n")) == ("", 1), done
+    return told.rstrip("\n")

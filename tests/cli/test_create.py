@@ -1,6 +1,7 @@
 """``zarrfs create`` as people run it, and what every other implementation makes of the result."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,19 +11,11 @@ import tifffile
 import zarr
 
 import zarrfs
-from tests.cli.in_process import in_process
+from tests.cli.in_process import in_process, one_line
 from tests.conftest import run_zarrfs
 
 SHAPE = ("--shape", "50,70", "--dtype", "uint16")
-
-
-def create(*arguments: object, fails: int = 0) -> str:
-    """What is printed: on success the one line, else the one line of the error."""
-    done = in_process("create", *arguments)
-    assert done.status == fails, done
-    told, silent = (done.stdout, done.stderr) if not fails else (done.stderr, done.stdout)
-    assert (silent, told.count("\n")) == ("", 1), done
-    return told.rstrip("\n")
+create = partial(one_line, "create")
 
 
 def document(path: Path, name: str = "zarr.json"):

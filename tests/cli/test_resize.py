@@ -2,22 +2,17 @@
 
 import os
 import sys
+from functools import partial
 
 import numpy as np
 import pexpect
 import pytest
 import zarr
 
-from tests.cli.in_process import in_process
+from tests.cli.in_process import one_line
 from tests.conftest import run_zarrfs
 
-
-def resize(*arguments: object, fails: int = 0) -> str:
-    done = in_process("resize", *arguments)
-    assert done.status == fails, done
-    told, silent = (done.stdout, done.stderr) if not fails else (done.stderr, done.stdout)
-    assert (silent, told.count("\n")) == ("", 1), done
-    return told.rstrip("\n")
+resize = partial(one_line, "resize")
 
 
 @pytest.fixture(params=["chunked", "sharded", "version 2"])
