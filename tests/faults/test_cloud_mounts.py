@@ -17,9 +17,8 @@ def test_two_mounts_write_to_one_chunk(tmp_path: Path, mount_daemon, monkeypatch
     pytest.importorskip("gcsfs", reason="the tests of Google Cloud Storage need gcsfs")
     root = tmp_path / "a.zarr"
     zarr.create_array(root, shape=(64,), chunks=(64,), dtype="u1")
-    files = [path for path in root.rglob("*") if path.is_file()]
     with RemoteServer() as server:
-        server.make_bucket("b", {f"a.zarr/{p.relative_to(root)}": p.read_bytes() for p in files})
+        server.upload(root, "b")
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
         daemons = [mount_daemon("gs://b/a.zarr", "rw", quiet=False) for _ in range(2)]
         opened = [os.open(daemon.path / "array.bin", os.O_RDWR) for daemon in daemons]

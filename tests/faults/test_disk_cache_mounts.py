@@ -1,6 +1,6 @@
 """Mounts that keep what they read on a disk: later ones, killed ones, and data that change."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +14,11 @@ DATA = np.arange(64, dtype="u1")
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteServer]:
+def server(server: RemoteServer, tmp_path: Path) -> RemoteServer:
     root = tmp_path / "a.zarr"
     zarr.create_array(root, shape=(64,), chunks=(8,), dtype="u1")[:] = DATA
-    files = [path for path in root.rglob("*") if path.is_file()]
-    with RemoteServer() as server:
-        server.make_bucket("b", {f"a.zarr/{p.relative_to(root)}": p.read_bytes() for p in files})
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-        yield server
+    server.upload(root, "b")
+    return server
 
 
 @pytest.fixture

@@ -6,31 +6,13 @@ import os
 import shutil
 import subprocess
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
 
-from tests.remote_server import RemoteServer
-
 SIDE = 32
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteServer]:
-    with RemoteServer() as server:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anybody")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-        yield server
-
-
-def upload(server: RemoteServer, root: Path, bucket: str = "b") -> None:
-    files = [path for path in root.rglob("*") if path.is_file()]
-    names = {f"{root.name}/{path.relative_to(root)}": path for path in files}
-    server.make_bucket(bucket, {name: path.read_bytes() for name, path in names.items()})
 
 
 @pytest.fixture
@@ -39,7 +21,7 @@ def shard(server, tmp_path: Path) -> np.ndarray:
     data = np.zeros((SIDE * 64, SIDE * 256), "u1")
     data[:, ::2] = np.random.default_rng(1).integers(0, 256, (SIDE * 64, SIDE * 128), "u1")
     zarr.create_array(tmp_path / "a.zarr", data=data, chunks=(64, 256), shards=data.shape)
-    upload(server, tmp_path / "a.zarr")
+    server.upload(tmp_path / "a.zarr", "b")
     return data
 
 
@@ -111,7 +93,7 @@ def test_an_archive_is_fetched_once(server, tmp_path, mount_daemon, kind, option
 def test_a_group_that_cannot_be_listed_shows_no_file_of_its_arrays(server, tmp_path, mount_daemon):
     root = tmp_path / "g.zarr"
     zarr.create_group(root).create_array("a", data=np.arange(4, dtype="u1"))
-    upload(server, root)
+    server.upload(root, "b")
     daemon = mount_daemon(f"{server.url}/b/g.zarr", "", quiet=False)
     assert sorted(entry.name for entry in os.scandir(daemon.path)) == [".zarrfs", "zarr.json"]
     subprocess.run(["ls", "-l", daemon.path], check=True, capture_output=True, timeout=60)
@@ -131,7 +113,7 @@ def test_a_walk_through_a_consolidated_group_takes_few_requests(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         zarr.consolidate_metadata(root)
-    upload(server, root)
+    server.upload(root, "b")
     daemon = mount_daemon("s3://b/g.zarr", options, quiet=False)
 
     def run(*command: str) -> str:

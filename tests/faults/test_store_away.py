@@ -20,16 +20,11 @@ DATA = np.arange(64, dtype="u1")
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteServer]:
+def server(server: RemoteServer, tmp_path: Path) -> RemoteServer:
     root = tmp_path / "a.zarr"
     zarr.create_array(root, shape=(64,), chunks=(8,), dtype="u1")
-    files = [path for path in root.rglob("*") if path.is_file()]
-    with RemoteServer() as server:
-        server.make_bucket("b", {f"a.zarr/{p.relative_to(root)}": p.read_bytes() for p in files})
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "someone")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-        yield server
+    server.upload(root, "b")
+    return server
 
 
 @pytest.fixture(params=[Fault.HANG, Fault.BUSY, Fault.DROP], ids=["silent", "busy", "broken"])
@@ -127,9 +122,7 @@ def test_a_change_of_a_shard_that_is_too_large_to_rewrite_is_kept(server, mount_
     zarr.create_array(
         root, data=data, chunks=(64 << 10,), shards=data.shape, compressors=None, filters=None
     )
-    files = [path for path in root.rglob("*") if path.is_file()]
-    for path in files:
-        server.put("b", f"large.zarr/{path.relative_to(root)}", path.read_bytes())
+    server.upload(root, "b")
     options = f"rw,journal={tmp_path}/kept"
     daemon = mount_daemon(
         "s3://b/large.zarr", f"{options},memory=16M", "drain_timeout=1", quiet=False

@@ -49,8 +49,7 @@ def run(directory: Path, *, mounts: int, updates: int, sharded: bool, seed: int)
     wanted = np.random.default_rng(seed).integers(1, 1 << 16, updates, "u2")
     places = np.random.default_rng(seed + 1).permutation(count * OBJECTS)[:updates]
     with RemoteServer() as server, ExitStack() as stack:
-        files = [path for path in root.rglob("*") if path.is_file()]
-        server.make_bucket("b", {f"a.zarr/{p.relative_to(root)}": p.read_bytes() for p in files})
+        server.upload(root, "b")
         environment = {
             **os.environ,
             "AWS_ACCESS_KEY_ID": "someone",

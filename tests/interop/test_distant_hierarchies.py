@@ -29,7 +29,7 @@ def server() -> Iterator[RemoteServer]:
 @pytest.fixture(params=[2, 3])
 def store(request, server, tmp_path: Path) -> Iterator[Store]:
     """A group of arrays, of a group, of a directory with an array in it, and of one without."""
-    root = tmp_path / "group"
+    root = tmp_path / "g"
     group = zarr.create_group(root, zarr_format=request.param)
     for name in NAMES:
         group.create_array(name, shape=(4,), chunks=(2,), dtype="i2").attrs["name"] = name
@@ -37,8 +37,7 @@ def store(request, server, tmp_path: Path) -> Iterator[Store]:
     zarr.create_array(root / "bare/array", shape=(1,), dtype="i1", zarr_format=request.param)
     (root / "notes").mkdir()
     (root / "notes/read.me").write_text("of nothing that is Zarr")
-    files = [path for path in root.rglob("*") if path.is_file()]
-    server.make_bucket("b", {f"g/{p.relative_to(root)}": p.read_bytes() for p in files})
+    server.upload(root, "b")
     retry = RetryConfig(deadline_s=15, first_pause_s=0.01)
     store = open_store("s3://b/g", StoreConfig(server.s3_options(), retry=retry))
     yield store

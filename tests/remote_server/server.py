@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.remote_server.link import Counts, Fault, Link, Pace, every, send
@@ -67,6 +68,12 @@ class RemoteServer:
                 self.objects.put(name, key, data)
 
         self._call(make)
+
+    def upload(self, root: Path, bucket: str) -> None:
+        """The files of a directory, below its name."""
+        files = [path for path in root.rglob("*") if path.is_file()]
+        start = root.parent
+        self.make_bucket(bucket, {str(p.relative_to(start)): p.read_bytes() for p in files})
 
     def put(self, bucket: str, key: str, data: bytes) -> None:
         self._call(lambda: self.objects.put(bucket, key, data))
