@@ -134,6 +134,12 @@ def run_program(
     )
 
 
+def run_shell(line: str, **names: object) -> subprocess.CompletedProcess[str]:
+    """Runs ``line`` with variables set, in English."""
+    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"} | {n: str(v) for n, v in names.items()}
+    return run_program("bash", "-c", line, env=env)
+
+
 @dataclass
 class Daemon:
     """A mounted daemon. Tests run as its reaper, so that its exit status can be seen."""

@@ -3,7 +3,6 @@
 import errno
 import mmap
 import os
-import subprocess
 import warnings
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from tests.conftest import run_program
+from tests.conftest import run_program, run_shell
 from tests.mount.arrays import FILL, Target, make_array, stored
 
 OPTIONS = "rw,resize"
@@ -30,15 +29,6 @@ def consolidate(group: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         zarr.consolidate_metadata(group)
-
-
-def shell(line: str, **names: object) -> subprocess.CompletedProcess[str]:
-    return run_program(
-        "bash",
-        "-c",
-        line,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"} | {n: str(v) for n, v in names.items()},
-    )
 
 
 def rows(count: int, seed: int = 1) -> np.ndarray:
@@ -75,7 +65,7 @@ def test_programs_that_append(mounted, both, tmp_path):
     for number, (name, line) in enumerate(APPENDS.items()):
         more = rows(number + 1, number)
         (tmp_path / "new").write_bytes(more.tobytes())
-        done = shell(line, new=tmp_path / "new", file=file, end=expected.nbytes)
+        done = run_shell(line, new=tmp_path / "new", file=file, end=expected.nbytes)
         assert done.returncode == 0, (name, done.stderr)
         expected = np.concatenate([expected, more])
         expect(both, file, expected)
@@ -94,7 +84,7 @@ def test_programs_that_append(mounted, both, tmp_path):
     expect(both, file, expected)
     # A row that is begun is filled up at close.
     for number in range(3):
-        done = shell('printf abcd >> "$file"; stat -c %s "$file"', file=file)
+        done = run_shell('printf abcd >> "$file"; stat -c %s "$file"', file=file)
         assert done.stdout.split() == [str(expected.nbytes + (number + 1) * ROW)], done
     more = np.full((3, 50, 40), FILL, np.uint16)
     more.reshape(3, -1)[:, :2] = np.frombuffer(b"abcd", "<u2")
@@ -112,7 +102,7 @@ def test_copying_over_it(mounted, both, tmp_path):
     ):
         expected = rows(count, count)
         (tmp_path / "new").write_bytes(expected.tobytes())
-        done = shell(line, new=tmp_path / "new", file=file)
+        done = run_shell(line, new=tmp_path / "new", file=file)
         assert done.returncode == 0, (line, done.stderr)
         expect(both, file, expected)
     expected, npy = rows(71), file.with_suffix(".npy")

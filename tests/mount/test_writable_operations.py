@@ -1,7 +1,6 @@
 """Requests that change something, and their answers, without a kernel."""
 
 import errno
-import inspect
 import stat
 
 import pyfuse3
@@ -144,14 +143,3 @@ async def test_extended_attributes_are_not_asked_for_again_unless_wanted():
 def test_modes(directory, writable, mode):
     entry = PRESENTATION.entry(Attributes(2, directory, 0, 0, 0, 1.0, writable))
     assert entry.st_mode == mode
-
-
-def test_every_request_is_served_or_known_not_to_be():
-    known = {"access", "forget", "poll", "stacktrace"}
-    ours = set(vars(Operations))
-    all_of_them = {
-        name
-        for name, value in vars(pyfuse3.Operations).items()
-        if inspect.isfunction(value) and not name.startswith("_")
-    }
-    assert all_of_them - known <= ours

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.local_writing.trees import files
 from zarrfs.errors import StoreError
 from zarrfs.store.base import ANY
 from zarrfs.store.local import scratch
@@ -65,14 +66,6 @@ def start(root: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     for process in started:
         process.kill()
         process.communicate(timeout=20)
-
-
-def files(root: Path) -> set[str]:
-    return {
-        os.path.relpath(os.path.join(directory, name), root)
-        for directory, _, names in os.walk(root)
-        for name in names
-    }
 
 
 STEPS = [

@@ -1,12 +1,11 @@
 """dd, cp, cat, the shell, truncate, touch, rm and rsync change arrays in place."""
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.conftest import run_program
+from tests.conftest import run_shell
 from tests.mount.arrays import FILL, other
 
 SIZE = 240_000
@@ -18,20 +17,6 @@ def new(sharded, tmp_path: Path) -> Path:
     path = tmp_path / "new"
     path.write_bytes(other(sharded.data).tobytes())
     return path
-
-
-def shell(line: str, **names: object) -> subprocess.CompletedProcess[str]:
-    """Runs ``line`` with variables set, in English."""
-    return run_program(
-        "bash",
-        "-c",
-        line,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "LC_ALL": "C",
-            **{name: str(value) for name, value in names.items()},
-        },
-    )
 
 
 REPLACE = {
@@ -56,7 +41,7 @@ def test_programs_that_replace_everything(file, sharded, new):
     for number, (name, line) in enumerate(REPLACE.items()):
         expected = data[number % 2]
         new.write_bytes(expected)
-        done = shell(line, new=new, file=file)
+        done = run_shell(line, new=new, file=file)
         assert done.returncode == 0, (name, done.stderr)
         assert sharded.stored().tobytes() == expected, name
         assert file.read_bytes() == expected, name
@@ -67,7 +52,7 @@ def test_dd_into_the_middle(file, sharded, new):
     source = new.read_bytes()
     for size, skip, count in ((1, 77_777, 1), (512, 101, 33), (7001, 5, 20), (4096, 0, 3)):
         line = 'dd if="$new" of="$file" bs=$bs seek=$at skip=$at count=$count conv=notrunc'
-        done = shell(line, new=new, file=file, bs=size, at=skip, count=count)
+        done = run_shell(line, new=new, file=file, bs=size, at=skip, count=count)
         assert done.returncode == 0, done.stderr
         place = slice(size * skip, size * (skip + count))
         expected[place] = source[place]
@@ -77,25 +62,25 @@ def test_dd_into_the_middle(file, sharded, new):
 def test_dd_from_the_mount_to_itself(file, sharded):
     """One view is read while another is written."""
     line = 'dd if="$file" of="$npy" bs=5000 seek=128 oflag=seek_bytes conv=notrunc,swab'
-    assert shell(line, file=file, npy=file.with_suffix(".npy")).returncode == 0
+    assert run_shell(line, file=file, npy=file.with_suffix(".npy")).returncode == 0
     assert (sharded.stored() == sharded.data.byteswap()).all()
 
 
 def test_sizes(file, sharded):
-    assert shell('truncate -s 0 "$file" && truncate -s $size "$file"', file=file, size=SIZE)
+    assert run_shell('truncate -s 0 "$file" && truncate -s $size "$file"', file=file, size=SIZE)
     assert file.stat().st_size == SIZE
     for size in ("5", "+1", "1G"):
-        done = shell('truncate -s $size "$file"', file=file, size=size)
+        done = run_shell('truncate -s $size "$file"', file=file, size=size)
         assert done.returncode == 1
         assert "Operation not permitted" in done.stderr
     assert (sharded.stored() == sharded.data).all()
 
 
 def test_appending(file, sharded):
-    done = shell('echo more >> "$file"', file=file)
+    done = run_shell('echo more >> "$file"', file=file)
     assert done.returncode == 1
     assert "File too large" in done.stderr
-    done = shell('dd if=/dev/zero of="$file" bs=3000 seek=79 count=2 conv=notrunc', file=file)
+    done = run_shell('dd if=/dev/zero of="$file" bs=3000 seek=79 count=2 conv=notrunc', file=file)
     assert done.returncode == 1
     assert "File too large" in done.stderr
     expected = sharded.data.tobytes()[:-3000] + bytes(3000)
@@ -109,13 +94,13 @@ def test_tools_that_rename_are_refused(file, sharded, new):
         # Of the same size and perhaps of the same second, it may look like the same file.
         'rsync --ignore-times "$new" "$file"',
     ):
-        assert shell(line, new=new, file=file).returncode != 0, line
+        assert run_shell(line, new=new, file=file).returncode != 0, line
     assert (sharded.stored() == sharded.data).all()
 
 
 def test_touch(file):
     before = file.stat()
-    assert shell('touch "$file" && touch -d 2001-01-01 "$file"', file=file).returncode == 0
+    assert run_shell('touch "$file" && touch -d 2001-01-01 "$file"', file=file).returncode == 0
     assert file.stat().st_mtime_ns == before.st_mtime_ns
 
 
@@ -135,7 +120,7 @@ def test_touch(file):
 def test_what_removes_changes_nothing_unless_that_is_allowed(mounted, sharded, tmp_path, line):
     before = {name: (sharded.group / sharded.name / name).stat() for name in sharded.files()}
     path = mounted(sharded.group, "rw")
-    done = shell(line, dir=path, elsewhere=tmp_path / "elsewhere")
+    done = run_shell(line, dir=path, elsewhere=tmp_path / "elsewhere")
     assert done.returncode != 0
     assert "Operation not permitted" in done.stderr
     assert (path / sharded.name / "array.bin").read_bytes() == sharded.data.tobytes()
@@ -154,7 +139,7 @@ def test_copying_a_directory_copies_every_view_that_is_listed(
     options = () if hide is None else (f"hide={hide}",)
     path = mounted(sharded.group, *options) / sharded.name
     copy = tmp_path / "copy"
-    done = shell(line, dir=path, copy=copy)
+    done = run_shell(line, dir=path, copy=copy)
     assert done.returncode == 0, done.stderr
     hidden = {"npy": "array.npy"}.get
     names = {"array.bin", "array.npy", "chunks", "shards"}
@@ -171,10 +156,10 @@ def test_copying_a_directory_copies_every_view_that_is_listed(
 def test_rm_of_chunks_and_shards(mounted, sharded):
     directory = mounted(sharded.group, "rw,allow_remove") / sharded.name
     expected = sharded.data.copy()
-    assert shell('rm "$dir"/chunks/1/2/?', dir=directory).returncode == 0
+    assert run_shell('rm "$dir"/chunks/1/2/?', dir=directory).returncode == 0
     expected[10:20, 20:30] = FILL
     assert (sharded.stored() == expected).all()
-    assert shell('rm "$dir"/shards/1/1/1', dir=directory).returncode == 0
+    assert run_shell('rm "$dir"/shards/1/1/1', dir=directory).returncode == 0
     expected[30:60, 30:50, 20:40] = FILL
     assert (sharded.stored() == expected).all()
     # Nothing of it can be seen but through the elements: the files are still there.
@@ -185,7 +170,8 @@ def test_rm_of_chunks_and_shards(mounted, sharded):
 def test_cp_onto_a_chunk(file, sharded, tmp_path):
     chunk = tmp_path / "chunk"
     chunk.write_bytes(bytes(2000))
-    assert shell('cp "$chunk" "$dir"/chunks/5/4/3', chunk=chunk, dir=file.parent).returncode == 0
+    done = run_shell('cp "$chunk" "$dir"/chunks/5/4/3', chunk=chunk, dir=file.parent)
+    assert done.returncode == 0
     expected = sharded.data.copy()
     expected[50:60, 40:50, 30:40] = 0
     assert (sharded.stored() == expected).all()
@@ -198,7 +184,7 @@ def test_what_lies_beyond_the_array_is_stored_as_fill_value(mounted, tmp_path):
     target = make_array(tmp_path / "other.zarr", "b", "plain")
     path = mounted(target.group, "rw") / target.name / "chunks/3/2/2"
     assert path.stat().st_size == 17 * 20 * 16 * 2
-    done = shell('head -c 10880 /dev/zero > "$path"', path=path)
+    done = run_shell('head -c 10880 /dev/zero > "$path"', path=path)
     assert done.returncode == 0, done.stderr
     expected = target.data.copy()
     expected[51:, 40:, 32:] = 0

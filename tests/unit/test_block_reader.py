@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fs.arrays import open_array
-from tests.fs.documents import CRC32C, LITTLE, array_document, sharding
+from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import MISSING, shard, with_checksum
+from tests.model.arrays import chunk_at
 from zarrfs.array import chunk_decoder
 from zarrfs.array.block import Block
 from zarrfs.array.block_reader import read_block, read_pieces
@@ -22,8 +23,6 @@ from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.views.elements.window import Window, boxes
 
 FILL = 7
-ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
-GZIP = {"name": "gzip", "configuration": {"level": 1}}
 BLOSC = {
     "name": "blosc",
     "configuration": {
@@ -48,15 +47,6 @@ PIPELINES = {
 
 def values(shape):
     return (np.arange(math.prod(shape), dtype="<u2") + 1).reshape(shape)
-
-
-def chunk_of(whole, index, shape):
-    """The stored chunk, zeros beyond the array."""
-    chunk = np.zeros(shape, whole.dtype)
-    place = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, shape, strict=True))
-    part = whole[place]
-    chunk[tuple(slice(0, n) for n in part.shape)] = part
-    return chunk
 
 
 def shard_in_order(members, order):
@@ -93,7 +83,7 @@ def stored_arrays(draw):
             part = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, inner, strict=True))
             whole[part] = FILL
         else:
-            encoded[index] = bytes(codec.encode(chunk_of(whole, index, inner)))
+            encoded[index] = bytes(codec.encode(chunk_at(whole, 0, index, inner)))
     if many is None:
         objects = {"c/" + "/".join(map(str, i)): data for i, data in encoded.items()}
         return MemoryStore({"zarr.json": plain, **objects}), whole

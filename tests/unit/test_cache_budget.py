@@ -11,6 +11,7 @@ from tests.fs.arrays import Cached
 from tests.fs.documents import GZIP, LITTLE, ZSTD, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
+from tests.model.arrays import chunk_at
 from zarrfs.errors import StoreError
 
 pytestmark = pytest.mark.timeout(90)
@@ -23,11 +24,7 @@ def numbers():
 
 
 def chunk_of(array, index):
-    chunk = np.full((CHUNK, CHUNK), 7, array.dtype)
-    start = [i * CHUNK for i in index]
-    part = array[start[0] : start[0] + CHUNK, start[1] : start[1] + CHUNK]
-    chunk[: part.shape[0], : part.shape[1]] = part
-    return chunk
+    return chunk_at(array, 7, index, (CHUNK, CHUNK))
 
 
 PLAIN = [LITTLE]

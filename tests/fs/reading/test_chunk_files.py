@@ -9,6 +9,7 @@ import zarr
 from tests.fs.documents import array_document, sharding
 from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
+from tests.model.arrays import chunk_at
 from zarrfs.errors import EntryNotFound
 
 pytestmark = pytest.mark.timeout(60)
@@ -18,15 +19,6 @@ SHAPE, CHUNKS, SHARDS, FILL = (7, 10), (2, 3), (4, 6), -5
 
 def numbers():
     return np.arange(70, dtype="<i4").reshape(SHAPE)
-
-
-def piece(index, shape):
-    """What a chunk of ``shape`` holds."""
-    chunk = np.full(shape, FILL, "<i4")
-    start = [i * n for i, n in zip(index, shape, strict=True)]
-    part = numbers()[start[0] : start[0] + shape[0], start[1] : start[1] + shape[1]]
-    chunk[: part.shape[0], : part.shape[1]] = part
-    return chunk
 
 
 def indices(shape):
@@ -52,7 +44,8 @@ def test_every_file(mount, source, order, byteorder):
         for index in indices(shape):
             file = f"{name}/{index[0]}/{index[1]}"
             # Chunk files are in C order whatever array.bin is in.
-            assert m.read(file) == piece(index, shape).astype(dtype).tobytes(), file
+            expected = chunk_at(numbers(), FILL, index, shape)
+            assert m.read(file) == expected.astype(dtype).tobytes(), file
 
 
 def test_the_overhang_of_a_shard(mount):
