@@ -3,14 +3,11 @@
 Usage: crashing_zarrfs.py SOURCE MOUNTPOINT -o …
 """
 
-import itertools
 import os
 import signal
 import sys
 
-from zarrfs.daemon.mount import mount
-from zarrfs.daemon.options.option_parser import parse_options
-from zarrfs.daemon.request import MountRequest
+from tests.mount.scripted import mount_scripted
 from zarrfs.jobs.worker import Worker
 
 
@@ -19,8 +16,6 @@ def crash(*_: object) -> None:
 
 
 def main(source: str, mount_point: str, *arguments: str) -> None:
-    options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
-
     def serve(request, launch) -> None:
         # As in the real daemon, after the fork.
         from zarrfs.daemon.life.serve import serve
@@ -28,10 +23,7 @@ def main(source: str, mount_point: str, *arguments: str) -> None:
         Worker.perform = crash
         serve(request, launch)
 
-    mount(
-        MountRequest(source=source, mount_point=mount_point, options=parse_options(list(options))),
-        serve,
-    )
+    mount_scripted(source, mount_point, arguments, serve)
 
 
 if __name__ == "__main__":

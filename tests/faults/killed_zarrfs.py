@@ -6,18 +6,13 @@ AT : which operation, counted from 1 after the mount is ready; 0: none.
 COUNT : a file that has one byte for each operation so far.
 """
 
-import itertools
 import os
 import sys
 
-from zarrfs.daemon.mount import mount
-from zarrfs.daemon.options.option_parser import parse_options
-from zarrfs.daemon.request import MountRequest
+from tests.mount.scripted import mount_scripted
 
 
 def main(at: str, count: str, source: str, mount_point: str, *arguments: str) -> None:
-    options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
-
     def killed(request, launch) -> None:
         # As in the real daemon, after the fork.
         from tests.faults.sweep import Operations
@@ -35,10 +30,7 @@ def main(at: str, count: str, source: str, mount_point: str, *arguments: str) ->
         operations.watch_system()
         serve(request, launch)
 
-    mount(
-        MountRequest(source=source, mount_point=mount_point, options=parse_options(options)),
-        killed,
-    )
+    mount_scripted(source, mount_point, arguments, killed)
 
 
 if __name__ == "__main__":

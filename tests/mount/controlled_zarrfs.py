@@ -10,7 +10,6 @@ the start, before which the daemon kills itself; one for each change stands in `
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import sys
@@ -19,9 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from zarrfs.daemon.mount import mount
-from zarrfs.daemon.options.option_parser import parse_options
-from zarrfs.daemon.request import MountRequest
+from tests.mount.scripted import mount_scripted
 from zarrfs.errors import StoreFull
 from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -84,7 +81,6 @@ def _content(path: Path) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
     directory, source, mount_point = arguments[: arguments.index("-o")]
 
     def serve(request, ready) -> None:
@@ -97,10 +93,7 @@ def main(arguments: list[str]) -> None:
 
         serve(request, ready, ServeConfig(open_filesystem=open_filesystem))
 
-    mount(
-        MountRequest(source=source, mount_point=mount_point, options=parse_options(options)),
-        serve,
-    )
+    mount_scripted(source, mount_point, arguments, serve)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ it is mounted, with 2 then, and before it serves. While SOURCE has a file ``hold
 reads of ``nap`` wait.
 """
 
-import itertools
 import logging
 import sys
 import time
@@ -16,10 +15,8 @@ from pathlib import Path
 
 import trio
 
+from tests.mount.scripted import mount_scripted
 from zarrfs import errors
-from zarrfs.daemon.mount import mount
-from zarrfs.daemon.options.option_parser import parse_options
-from zarrfs.daemon.request import MountRequest
 from zarrfs.fs.attributes import Attributes, DirectoryEntry, OpenFile, OpenMode, Space
 from zarrfs.fs.loop.answers import AfterReply, Answers
 
@@ -194,7 +191,6 @@ async def no_event_loop(*_: object) -> None:
 
 def main(arguments: list[str]) -> None:
     global held  # noqa: PLW0603 - one process has one mount
-    options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
     plain = arguments[: arguments.index("-o")]
     *settings, source, mount_point = plain
     chosen = {name: float(value) for name, _, value in (text.partition("=") for text in settings)}
@@ -227,10 +223,7 @@ def main(arguments: list[str]) -> None:
             ),
         )
 
-    mount(
-        MountRequest(source=source, mount_point=mount_point, options=parse_options(options)),
-        serve,
-    )
+    mount_scripted(source, mount_point, arguments, serve)
 
 
 if __name__ == "__main__":

@@ -3,27 +3,19 @@
 Usage: impatient_zarrfs.py SECONDS SOURCE MOUNTPOINT -o …
 """
 
-import itertools
 import sys
 
-from zarrfs.daemon.mount import mount
-from zarrfs.daemon.options.option_parser import parse_options
-from zarrfs.daemon.request import MountRequest
+from tests.mount.scripted import mount_scripted
 
 
 def main(seconds: str, source: str, mount_point: str, *arguments: str) -> None:
-    options = [text for flag, text in itertools.pairwise(arguments) if flag == "-o"]
-
     def impatient(request, ready) -> None:
         # As in the real daemon, after the fork.
         from zarrfs.daemon.life.serve import ServeConfig, serve
 
         serve(request, ready, ServeConfig(worker_patience=float(seconds)))
 
-    mount(
-        MountRequest(source=source, mount_point=mount_point, options=parse_options(list(options))),
-        impatient,
-    )
+    mount_scripted(source, mount_point, arguments, impatient)
 
 
 if __name__ == "__main__":
