@@ -4,6 +4,7 @@ import pytest
 
 from tests.fs.fixtures import loop, mount
 from tests.fs.writable import Writable
+from zarrfs.views.slabs import sequential_writes
 
 __all__ = ["loop", "mount"]
 
@@ -20,3 +21,10 @@ def opened(loop):
     yield open_store
     for each in mounts:
         each.close()
+
+
+@pytest.fixture
+def gathers_at_once(monkeypatch):
+    """From the second of successive writes on."""
+    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
+    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)

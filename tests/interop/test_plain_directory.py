@@ -107,14 +107,19 @@ def test_other_files_are_passed_through(opened, data, path):
         opened.open(path, write=True)
 
 
-def test_nothing_is_opened_before_somebody_looks_into_it(data, mount):
+def noted(mount, data):
+    """A mount of a directory, and a list of what it opens."""
     asked = []
 
     def open_one(fd, shown, **others):
         asked.append(os.path.basename(shown))
         return open_found(fd, shown, StoreConfig(), **others)
 
-    m = mount(PlainDirectory(LocalStore(data), open_one))
+    return mount(PlainDirectory(LocalStore(data), open_one)), asked
+
+
+def test_nothing_is_opened_before_somebody_looks_into_it(data, mount):
+    m, asked = noted(mount, data)
     for entry in m.entries():
         m.stat(entry.name)
     assert asked == []
@@ -125,13 +130,7 @@ def test_nothing_is_opened_before_somebody_looks_into_it(data, mount):
 
 def test_a_store_that_cannot_be_opened_says_so_and_no_other_suffers(data, mount):
     (data / "broken.nc").write_bytes(b"CDF\x01" + b"\xff" * 500)
-    asked = []
-
-    def open_one(fd, shown, **others):
-        asked.append(os.path.basename(shown))
-        return open_found(fd, shown, StoreConfig(), **others)
-
-    m = mount(PlainDirectory(LocalStore(data), open_one))
+    m, asked = noted(mount, data)
     for _ in range(3):
         assert m.ls("broken.nc") == ["zarrfs-note.txt"]
         assert b"no references to its chunks can be made" in m.read("broken.nc/zarrfs-note.txt")

@@ -85,36 +85,27 @@ def _forked_child(file: int) -> int:
     return child
 
 
-def test_close_waits_for_what_a_forked_child_stores_at_its_exit(controlled, path, target):
+@pytest.mark.parametrize("error", [0, errno.ENOSPC])
+def test_close_waits_for_what_a_forked_child_stores_at_its_exit(controlled, path, target, error):
+    """And hears of the error that the child met."""
     new, expected = _change(target)
     file = os.open(path, os.O_RDWR)
     os.pwrite(file, new, 0)
     controlled.hold()
+    if error:
+        controlled.fill()
     child = _forked_child(file)
     controlled.wait_until_held()
     closing = Call(lambda: os.close(file))
     assert not closing.returns_soon()
     controlled.go_on()
-    assert closing.result() == 0
-    _kill(controlled)
+    assert closing.result() == error
+    if not error:
+        _kill(controlled)
+        assert target.stored().tobytes() == expected
     os.waitpid(child, 0)
-    assert target.stored().tobytes() == expected
-
-
-def test_close_hears_of_the_error_that_a_forked_child_met_at_its_exit(controlled, path, target):
-    new, _ = _change(target)
-    file = os.open(path, os.O_RDWR)
-    os.pwrite(file, new, 0)
-    controlled.hold()
-    controlled.fill()
-    child = _forked_child(file)
-    controlled.wait_until_held()
-    closing = Call(lambda: os.close(file))
-    assert not closing.returns_soon()
-    controlled.go_on()
-    assert closing.result() == errno.ENOSPC
-    os.waitpid(child, 0)
-    controlled.empty()
+    if error:
+        controlled.empty()
 
 
 @pytest.mark.parametrize("copies", [2, 5])

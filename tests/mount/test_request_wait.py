@@ -53,15 +53,6 @@ def connection():
     connection.close()
 
 
-async def test_what_comes_at_once_needs_no_loop(connection):
-    wait = RequestWait(connection.reading, connection.loop, PATIENT)
-    connection.script.append((3, True))
-    for _ in range(3):
-        assert await wait()
-        connection.take()
-    assert connection.waits == 1
-
-
 async def test_what_somebody_else_took_is_waited_for_again(connection):
     wait = RequestWait(connection.reading, connection.loop, PATIENT)
     connection.script += [(0, True), (0, True), (1, True)]
@@ -74,24 +65,6 @@ async def test_end(connection):
     wait = RequestWait(connection.reading, connection.loop, PATIENT)
     connection.script += [(0, True), (0, False)]
     assert not await wait()
-
-
-async def test_others_get_the_loop_when_a_turn_is_over(connection):
-    wait = RequestWait(connection.reading, connection.loop, WaitConfig(patience=10.0, turn=0.0))
-    connection.script += [(4, True), (0, True), (0, True)]
-    for _ in range(3):
-        assert await wait()
-        connection.take()
-    assert connection.waits == 3
-
-
-async def test_nobody_looks_for_what_comes_late(connection):
-    wait = RequestWait(connection.reading, connection.loop, WaitConfig(patience=0.0, turn=100.0))
-    connection.script += [(2, True), (0, True)]
-    for _ in range(2):
-        assert await wait()
-        connection.take()
-    assert connection.waits == 2
 
 
 async def test_who_is_alone_sleeps_without_the_loop(connection):
@@ -107,21 +80,27 @@ async def test_who_is_alone_sleeps_without_the_loop(connection):
 
 
 @pytest.mark.parametrize(
-    ("config", "alone", "script"),
+    ("config", "alone", "script", "requests", "waits"),
     [
-        (RESTING, False, [(2, True), (0, True)]),
-        (RESTING._replace(lone_turn=0.0), True, [(2, True), (0, True)]),
-        (RESTING._replace(rest=0.001), True, [(1, True), (1, True)]),
+        (PATIENT, False, [(3, True)], 3, 1),
+        (PATIENT._replace(turn=0.0), False, [(4, True), (0, True), (0, True)], 3, 3),
+        (PATIENT._replace(patience=0.0), False, [(2, True), (0, True)], 2, 2),
+        (RESTING, False, [(2, True), (0, True)], 2, 2),
+        (RESTING._replace(lone_turn=0.0), True, [(2, True), (0, True)], 2, 2),
+        (RESTING._replace(rest=0.001), True, [(1, True), (1, True)], 2, 2),
     ],
-    ids=["others wait", "the turn is over", "nothing comes"],
+    ids=[
+        *("they come at once", "a turn is over", "they come late"),
+        *("who rests is not alone", "the lone turn is over", "nothing comes while it rests"),
+    ],
 )
-async def test_who_rests_goes_to_the_loop_where(connection, config, alone, script):
+async def test_the_loop_waits_where(connection, config, alone, script, requests, waits):
     wait = RequestWait(connection.reading, connection.loop, config, alone=lambda: alone)
     connection.script += script
-    for _ in range(2):
+    for _ in range(requests):
         assert await wait()
         connection.take()
-    assert connection.waits == 2
+    assert connection.waits == waits
 
 
 async def test_the_loop_is_held_while_a_request_is_answered_and_not_while_one_is_waited_for(

@@ -108,10 +108,15 @@ def test_none_waits_long_for_the_others(monkeypatch):
     cached.close()
 
 
-@pytest.mark.parametrize("patience", [0.0, inf])
-def test_each_gets_what_it_asked_for(store, monkeypatch, patience):
-    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
+@pytest.fixture(params=[0.0, inf])
+def cached(store, monkeypatch, request):
+    monkeypatch.setattr(chunk_loads, "_PATIENCE", request.param)
     cached = Cached(store)
+    yield cached
+    cached.close()
+
+
+def test_each_gets_what_it_asked_for(store, cached):
     go = threading.Event()
     store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
     asked = [ALL, ALL[3:8], ALL[5:6], ALL[::-1], [ALL[11], ALL[0]]]
@@ -124,10 +129,7 @@ def test_each_gets_what_it_asked_for(store, monkeypatch, patience):
     assert cached.settled_use() == len(ALL) * 1024 + 2 * (MEMBERS - 1) * SIDE * 2
 
 
-@pytest.mark.parametrize("patience", [0.0, inf])
-def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
-    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
-    cached = Cached(store)
+def test_one_whose_copy_fails_is_told_alone(store, cached):
     go = threading.Event()
     store.before = lambda call: call.operation != "ranges" or go.wait(20) or None
     before = ask(cached, ALL)
@@ -142,13 +144,9 @@ def test_one_whose_copy_fails_is_told_alone(store, monkeypatch, patience):
     assert "no room" in failing.error.reason
     before.check(ALL)
     after.check(ALL)
-    cached.close()
 
 
-@pytest.mark.parametrize("patience", [0.0, inf])
-def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, patience):
-    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
-    cached = Cached(store)
+def test_what_came_before_an_unforeseen_failure_is_good(cached, monkeypatch):
     read = cached.array.array.read_chunks
 
     def failing(indices, memory=None):
@@ -164,14 +162,10 @@ def test_what_came_before_an_unforeseen_failure_is_good(store, monkeypatch, pati
     assert cached.stats.errors == 8
     monkeypatch.setattr(cached.array.array, "read_chunks", read)
     ask(cached, ALL).check(ALL)
-    cached.close()
 
 
-@pytest.mark.parametrize("patience", [0.0, inf])
-def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patience):
+def test_what_is_stored_meanwhile_is_loaded_once_more(store, cached):
     """All of a job are on their way when some of them are replaced."""
-    monkeypatch.setattr(chunk_loads, "_PATIENCE", patience)
-    cached = Cached(store)
     ask(cached, ALL).check(ALL)
     cached.array._loads.drop(None)
     reading, go = threading.Event(), threading.Event()
@@ -192,7 +186,6 @@ def test_what_is_stored_meanwhile_is_loaded_once_more(store, monkeypatch, patien
         *map(value, range(MEMBERS)), *range(100, 99 + MEMBERS), -1
     ]  # fmt: skip
     assert cached.stats.loads > 2 * len(ALL)
-    cached.close()
 
 
 @pytest.mark.parametrize("changed", [0, 1])

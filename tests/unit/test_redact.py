@@ -42,26 +42,21 @@ SECRETS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", SAID)
-def test_of_the_source(form):
-    shown = Redactor({}, URL)(SAID[form])
-    assert [secret for secret in SECRETS if secret in shown] == []
+OPTIONS = {"client_kwargs": {"secret": PASSWORD}}
+IN_OPTIONS = ("plain", "percent-encoded", "JSON", "repr", "Base64")
 
 
-@pytest.mark.parametrize("form", SAID)
-def test_of_a_link_of_a_chain(form):
-    shown = Redactor({}, f"zip://a.zarr::{URL}")(SAID[form])
-    assert [secret for secret in SECRETS if secret in shown] == []
-
-
-@pytest.mark.parametrize("form", ["plain", "percent-encoded", "JSON", "repr", "Base64"])
-def test_of_the_storage_options(form):
-    shown = Redactor({"client_kwargs": {"secret": PASSWORD}}, "s3://bucket/x")(SAID[form])
-    assert [secret for secret in SECRETS if secret in shown] == []
-
-
-def test_of_an_endpoint_with_a_password():
-    shown = Redactor({"endpoint_url": URL}, "s3://bucket/x")(SAID["Base64 of both"])
+@pytest.mark.parametrize(
+    ("options", "source", "form"),
+    [
+        *(({}, URL, form) for form in SAID),
+        *(({}, f"zip://a.zarr::{URL}", form) for form in SAID),
+        *((OPTIONS, "s3://bucket/x", form) for form in IN_OPTIONS),
+        ({"endpoint_url": URL}, "s3://bucket/x", "Base64 of both"),
+    ],
+)
+def test_no_secret_is_shown(options, source, form):
+    shown = Redactor(options, source)(SAID[form])
     assert [secret for secret in SECRETS if secret in shown] == []
 
 

@@ -8,6 +8,7 @@ import mmap
 import pytest
 
 from tests.fs.documents import array_document
+from tests.fs.writable import WritableFile
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import FileTooLarge, InvalidElement, StoreFull
 from zarrfs.fs.coherence.refused_pages import RefusedPages
@@ -48,6 +49,13 @@ class Full:
         assert 0 < len(refused) < PAGES
         return refused
 
+    def refuse(self) -> tuple[WritableFile, list[int]]:
+        """A file some of whose pages were refused, before there was room again."""
+        file = self.mount.edit("array.bin")
+        refused = self.fill(file)
+        self.full(False)
+        return file, refused
+
     def stored(self, opened) -> bytes:
         return opened(WriteStore(self.store.objects)).read("array.bin")
 
@@ -65,9 +73,7 @@ def full(opened):
 
 
 def test_no_fsync_succeeds_before_refused_pages_are_written_again(full, opened):
-    file = full.mount.edit("array.bin")
-    refused = full.fill(file)
-    full.full(False)
+    file, refused = full.refuse()
     for page in refused:
         for _ in range(2):
             with pytest.raises(StoreFull):
@@ -93,9 +99,7 @@ def test_each_open_file_hears_of_them_when_it_is_closed(full):
 
 
 def test_the_end_of_the_mount_tells_of_them(full):
-    file = full.mount.edit("array.bin")
-    refused = full.fill(file)
-    full.full(False)
+    file, refused = full.refuse()
     assert [type(error) for error in full.mount.fs.drain()] == [StoreFull]
     assert [path for path, reason in full.mount.errors() if "mapping" in reason] == ["/"]
     for page in refused:
@@ -117,9 +121,7 @@ def test_other_files_do_not_hear_of_them(full):
 
 
 def test_a_part_that_is_written_again_does_not_do(full):
-    file = full.mount.edit("array.bin")
-    refused = full.fill(file)
-    full.full(False)
+    file, refused = full.refuse()
     first, last = refused[0] * PAGE, (refused[-1] + 1) * PAGE
     assert last == SIZE
     for start, stop in ((first, first + 10), (last - 10, last), (first + 20, last - 20)):
@@ -202,9 +204,7 @@ def test_elements_that_cannot_be_are_refused_for_good(opened):
 
 def test_what_lies_beyond_the_end_is_not_missed(opened):
     full = Full(opened, resize=True)
-    file = full.mount.edit("array.bin")
-    refused = full.fill(file)
-    full.full(False)
+    file, refused = full.refuse()
     inode = file.inode
     full.mount.loop.run(full.mount.fs.set_size, inode, (refused[0] + 1) * PAGE)
     with pytest.raises(StoreFull):

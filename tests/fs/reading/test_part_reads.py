@@ -176,9 +176,12 @@ def test_a_chunk_is_loaded_for_a_program_that_reads_on(mount, divided):
     assert (cache(m)["parts"], cache(m)["loads"]) == (1, 1)
 
 
-def test_a_large_read_loads(mount, divided):
-    m = mount(MemoryStore(divided), memory=LITTLE_MEMORY)
-    read(m.open("array.bin"), at(3, 17), 20 << 10)
+@pytest.mark.parametrize(
+    ("near", "size"), [(True, 20 << 10), (False, 3000)], ids=["large read", "distant store"]
+)
+def test_chunks_are_loaded_at_once_for_a(mount, divided, near, size):
+    m = mount(MemoryStore(divided, cheap=near), memory=LITTLE_MEMORY)
+    read(m.open("array.bin"), at(3, 17), size)
     assert (cache(m)["parts"], cache(m)["loads"]) == (0, 1)
 
 
@@ -188,12 +191,6 @@ def test_with_memory_for_all_of_the_array_nothing_is_decoded_in_vain(mount, name
     read(m.open("array.bin"), at(3, 17), 3000)
     # Only chunks that need no decoding are read in parts.
     assert cache(m)["parts"] == (0 if "blosc" in name else 1)
-
-
-def test_chunks_of_a_distant_store_are_loaded(mount, divided):
-    m = mount(MemoryStore(divided, cheap=False), memory=LITTLE_MEMORY)
-    read(m.open("array.bin"), at(3, 17), 3000)
-    assert (cache(m)["parts"], cache(m)["loads"]) == (0, 1)
 
 
 def test_chunks_with_too_large_blocks_are_soon_loaded_at_once(mount, monkeypatch):

@@ -33,10 +33,8 @@ PLANE = np.dtype("<u2")
 
 
 @pytest.fixture(params=[True, False], ids=["decoded before", "not decoded"])
-def gathering(opened, monkeypatch, request):
+def gathering(opened, gathers_at_once, request):
     """An array of which the first ten planes are gathered and nothing is spread."""
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
     store = WriteStore({"zarr.json": array_document(SHAPE, CHUNKS, codecs=[LITTLE])})
     for index in np.ndindex(4, 2, 1):
         where = tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, CHUNKS, strict=True))
@@ -60,10 +58,8 @@ def gathering(opened, monkeypatch, request):
     return mount, array
 
 
-def test_gathered_bytes_win_over_a_small_write_that_is_not_stored_yet(opened, monkeypatch):
+def test_gathered_bytes_win_over_a_small_write_that_is_not_stored_yet(opened, gathers_at_once):
     """Also in the second box of the file that crosses the same chunk."""
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
     shape = (64, 32, 32)
     mount = opened(WriteStore({"zarr.json": array_document(shape, (64, 16, 16))}))
     file = mount.edit("array.bin")
@@ -294,9 +290,7 @@ def puts(monkeypatch):
 
 
 @pytest.fixture
-def writer(opened, monkeypatch):
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+def writer(opened, gathers_at_once):
     mount = opened(WriteStore({"zarr.json": array_document(SHAPE, CHUNKS)}))
     file = mount.edit("array.bin")
     file.write(0, NEW.tobytes()[:512])
@@ -364,9 +358,9 @@ def test_a_thread_copies_what_was_written(writer, puts, monkeypatch):
 @pytest.mark.parametrize(
     ("long", "exist", "by_loop"), [(1, True, True), (1 << 20, True, False), (1, False, False)]
 )
-def test_the_loop_copies_what_is_quick_after_its_reply(opened, monkeypatch, long, exist, by_loop):
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
+def test_the_loop_copies_what_is_quick_after_its_reply(
+    opened, monkeypatch, gathers_at_once, long, exist, by_loop
+):
     monkeypatch.setattr(slab_chunks, "_LONG", long)
     monkeypatch.setattr(gathering_module, "_AT_ONCE", 0)
     put_by: dict[int, int] = {}
@@ -497,10 +491,8 @@ def test_what_could_not_be_copied_is_when_it_is_stored(writer, puts, copies, way
     assert writer.read(0, 1024) == NEW.tobytes()[:1024]
 
 
-def test_whole_chunks_take_what_was_gathered(opened, monkeypatch):
+def test_whole_chunks_take_what_was_gathered(opened, monkeypatch, gathers_at_once):
     """Nothing is copied, and the memory is used again when all of its chunks are stored."""
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
     made: list[bool] = []
     init = TileChanges.__init__
 
@@ -523,10 +515,8 @@ def test_whole_chunks_take_what_was_gathered(opened, monkeypatch):
     assert mount.read("array.bin") == NEW.tobytes()
 
 
-def test_changes_while_gathered_chunks_are_stored_are_paid_for(opened, monkeypatch):
+def test_changes_while_gathered_chunks_are_stored_are_paid_for(opened, gathers_at_once):
     """They take memory of their own, as the chunks' is being stored."""
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
     store = WriteStore({"zarr.json": array_document((16, 8), (16, 8))})
     mount = opened(store)
     file, array = mount.edit("array.bin"), mount.array()

@@ -87,21 +87,19 @@ def work(mount) -> None:
     assert mount.read("array.bin") == data.tobytes()
 
 
-def test_changed_objects(mount):
+def keep(mount) -> None:
+    """Changes as the journal takes them."""
+    mount.edit("array.bin").write(0, bytes(100))
+    assert list(mount.array()._dirty.snapshot())
+
+
+@pytest.mark.parametrize("use", [work, keep])
+def test_changed_objects(mount, use):
     dirty = mount.array()._dirty
     missed: list[str] = []
     # Whether there are any may be asked by anybody.
     dirty._objects = guarded(OrderedDict(), dirty.changed, {"__len__"}, missed)
-    work(mount)
-    assert missed == []
-
-
-def test_changed_objects_for_the_journal(mount):
-    dirty = mount.array()._dirty
-    missed: list[str] = []
-    dirty._objects = guarded(OrderedDict(), dirty.changed, {"__len__"}, missed)
-    mount.edit("array.bin").write(0, bytes(100))
-    assert list(dirty.snapshot())
+    use(mount)
     assert missed == []
 
 
@@ -136,8 +134,7 @@ def test_changes_of_a_tile(mount, monkeypatch):
 
     for name in ("write", "begin_store", "end_store", "stored", "copy"):
         monkeypatch.setattr(TileChanges, name, checked(name))
-    mount.edit("array.bin").write(0, bytes(100))
-    assert list(mount.array()._dirty.snapshot())
+    keep(mount)
     work(mount)
     assert missed == []
 

@@ -12,7 +12,6 @@ from zarrfs.cache.write.gather_memory import GatherMemory
 from zarrfs.cache.write.journal.journal import Journal
 from zarrfs.cache.write.tile_changes import TileChanges
 from zarrfs.errors import StoreFull
-from zarrfs.views.slabs import sequential_writes
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -132,10 +131,8 @@ def test_a_chunk_that_becomes_fill_value_is_not_deleted_over_what_others_store(o
 
 
 @pytest.fixture
-def gathering(opened, monkeypatch):
+def gathering(opened, gathers_at_once):
     """A mount in whose ``array.bin`` the first rows are gathered, and its file."""
-    monkeypatch.setattr(sequential_writes, "_BELIEVED", 1)
-    monkeypatch.setattr(sequential_writes, "_LEAST_WRITES", 1)
 
     def begin(**config):
         mount = opened(WriteStore({"zarr.json": KINDS["chunks"]}), **config)
