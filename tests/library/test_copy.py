@@ -56,6 +56,10 @@ SOURCES = {
         {"chunks": (10, 11), "zarr_format": 2, "filters": [numcodecs.Delta("<i4")],
          "compressors": numcodecs.LZ4()},
     ),
+    "fortran filters": (
+        numbers((37, 53), "i4"),
+        {"chunks": (10, 11), "zarr_format": 2, "order": "F", "filters": [numcodecs.Delta("<i4")]},
+    ),
     "empty": (numbers((0, 5)), {"chunks": (2, 2)}),
     "scalar": (np.array(5.5), {"chunks": ()}),
     "named": (

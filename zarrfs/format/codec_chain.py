@@ -74,14 +74,19 @@ def complete_chain(codecs: Sequence[Any], target: ChainTarget) -> list[Codec]:
         raise ValueError("codecs must go from array to array, then to bytes, then bytes to bytes")
     if "array -> bytes" not in kinds:
         rest.insert(0, {"name": _SERIALISERS.get(target.data_type.name, "bytes")})
-    before = [_transpose(codec, len(target.read_shape)) for codec in before]
+    rank = len(target.read_shape)
+    before = [_transpose(codec, rank) for codec in before]
+    order = target.inner_order
+    moves = [codec.axis_order(rank) for codec in _configured(before)] if order is not None else []
+    if None in moves and all(codec["name"] != "transpose" for codec in before):
+        # Such a codec encodes the elements as they follow each other.
+        before = [*_reordering(order), *before]
+        target = replace(target, inner_order=None)
     inner = _behind(before, target)
     if rest[0]["name"] == SHARDING:
         rest[0] = _sharding(rest[0], inner)
     else:
-        order = inner.inner_order
-        if order is not None and list(order) != list(range(len(order))):
-            before.append({"name": "transpose", "configuration": {"order": list(order)}})
+        before += _reordering(inner.inner_order)
         rest = _serialised(rest, inner)
     return before + rest
 
@@ -127,6 +132,13 @@ def _transpose(codec: Codec, rank: int) -> Codec:
         return codec
     axes = list(range(rank))
     return {"name": "transpose", "configuration": {"order": axes if order == "C" else axes[::-1]}}
+
+
+def _reordering(order: Sequence[int] | None) -> list[Codec]:
+    """The codec behind which elements lie in this order of axes; none if they do without it."""
+    if order is None or list(order) == list(range(len(order))):
+        return []
+    return [{"name": "transpose", "configuration": {"order": list(order)}}]
 
 
 def _configured(codecs: Sequence[Codec]) -> tuple[ArrayArrayCodec, ...]:
