@@ -23,6 +23,14 @@ def wait_until(reached: Callable[[], T], seconds: float = _SECONDS) -> T:
     return found
 
 
+def gone(pid: int) -> bool:
+    """Whether a process has ended; its new parent may not have looked yet."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def wait_for_request(mount_point: Path) -> None:
     """Returns when the daemon of a mount has a request that it has not answered.
 

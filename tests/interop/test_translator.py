@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 
-from tests.waiting import wait_until
+from tests.waiting import gone, wait_until
 from zarrfs.errors import StoreError
 from zarrfs.store.open import StoreConfig, open_store
 
@@ -46,13 +46,6 @@ def translator(slow: Path) -> int:
     """The number of the process, once it runs."""
     pid = slow.with_suffix(".pid")
     return int(wait_until(lambda: pid.exists() and pid.read_text()))
-
-
-def gone(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 def test_it_ends_in_its_time_and_leaves_nothing(slow, tmp_path, monkeypatch):

@@ -3,12 +3,11 @@
 import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import run_python
-from tests.waiting import wait_until
+from tests.waiting import gone, wait_until
 from zarrfs.errors import DecodeError
 from zarrfs.isolation.decoders import IsolatedDecoder
 
@@ -69,7 +68,7 @@ def test_one_that_hangs_ends_with_its_parent():
         "threading.Timer(1, os._exit, [0]).start(); t.ask(decoder, 'hang')\n"
     )
     child = int(run_python("-c", program, check=True).stdout)
-    wait_until(lambda: not Path(f"/proc/{child}").exists())
+    wait_until(lambda: gone(child))
 
 
 @pytest.mark.parametrize("failing", ["socket.socketpair", "subprocess.Popen"])
