@@ -91,8 +91,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    # The modules and items stay, so no test has the collector scan them.
-    gc.freeze()
+    # Without `gc.freeze`: hypothesis asks which objects refer to one.
     gc.enable()
     # Only now does every test that hypothesis runs say so.
     times = max(TIMES, SWEEP_TIMES if EXHAUSTIVE else 1)
