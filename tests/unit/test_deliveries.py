@@ -13,7 +13,7 @@ from tests.fs.documents import LITTLE, array_document, sharding
 from tests.fs.fault_store import FaultStore
 from tests.fs.memory_store import MemoryStore
 from zarrfs.cache.read import chunk_loads
-from zarrfs.cache.read.chunk_loads import equal_jobs
+from zarrfs.cache.read.chunk_jobs import equal_jobs
 from zarrfs.cache.read.flights import Keep
 from zarrfs.format.shard_index import MISSING
 
