@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
-from zarrfs.errors import MetadataError, UsageError
+from zarrfs.errors import MetadataError, StoreError, UsageError
 from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE, load_json
-from zarrfs.store.base import Store
-from zarrfs.store.wrappers.assumed import AssumedStore
+from zarrfs.store.base import Blob, Store
+from zarrfs.store.wrappers.assumed import AssumedStore, assumed
 
 
 def assume_metadata(store: Store, path: str) -> Store:
@@ -32,10 +32,10 @@ def assume_metadata(store: Store, path: str) -> Store:
         raise MetadataError(
             path, "is neither a zarr.json nor a .zarray (zarr_format is not 2 or 3)"
         )
-    objects: dict[str, bytes | None] = dict.fromkeys(
+    objects: dict[str, Blob | StoreError | None] = dict.fromkeys(
         name for names in DOCUMENTS.values() for name in names
     )
     if zarr_format == 2:
         del objects[V2_ATTRIBUTES]
-    objects[V3_NODE if zarr_format == 3 else V2_ARRAY] = data
+    objects[V3_NODE if zarr_format == 3 else V2_ARRAY] = assumed(data)
     return AssumedStore(store, objects)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from threading import Lock
@@ -11,8 +11,8 @@ from threading import Lock
 from zarrfs.array.node_readers import DocumentReader, Node, NodeReader, join
 from zarrfs.errors import StoreError
 from zarrfs.format.metadata.node import kept_bytes
-from zarrfs.store.base import Blob, Store
-from zarrfs.store.wrappers.wrapper import StoreWrapper
+from zarrfs.store.base import Store
+from zarrfs.store.wrappers.assumed import AssumedStore
 
 # Metadata of one array take some KiB. Larger documents are read when the array is opened, since
 # many of them together could take any amount of memory.
@@ -89,7 +89,7 @@ class ListedNodes:
             missing = []
             for path, own in zip(left, keys, strict=True):
                 # Later documents arrive while this node is parsed.
-                fetched = _Fetched(
+                fetched = AssumedStore(
                     self._store, dict(zip(own, islice(asked, len(own)), strict=True))
                 )
                 try:
@@ -129,22 +129,3 @@ class ListedNodes:
             self._kept[path] = node, reader
             while len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-
-
-class _Fetched(StoreWrapper):
-    """A store with some objects, or the errors of fetching them, in memory.
-
-    found : by key.
-    """
-
-    def __init__(self, inner: Store, found: Mapping[str, Blob | StoreError | None]) -> None:
-        super().__init__(inner)
-        self._found = found
-
-    def get(self, key: str, *, limit: int) -> Blob | None:
-        if key not in self._found:
-            return self._inner.get(key, limit=limit)
-        found = self._found[key]
-        if isinstance(found, StoreError):
-            raise found
-        return found

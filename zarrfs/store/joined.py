@@ -16,15 +16,15 @@ from zarrfs.store.base import (
     Store,
     StoreTraits,
 )
-from zarrfs.store.wrappers.assumed import AssumedStore
+from zarrfs.store.wrappers.assumed import AssumedStore, assumed
 from zarrfs.store.wrappers.wrapper import OneRead
 
 _T = TypeVar("_T")
 
 # The documents by which each version of Zarr knows the group.
 _GROUP = {
-    "zarr.json": b'{"zarr_format": 3, "node_type": "group", "attributes": {}}\n',
-    ".zgroup": b'{"zarr_format": 2}\n',
+    "zarr.json": assumed(b'{"zarr_format": 3, "node_type": "group", "attributes": {}}\n'),
+    ".zgroup": assumed(b'{"zarr_format": 2}\n'),
 }
 
 
