@@ -25,6 +25,7 @@ from zarrfs.isolation.interpreter import command
 from zarrfs.store.base import Generation
 from zarrfs.store.foreign.kinds import Kind
 from zarrfs.store.foreign.translate import MISSING
+from zarrfs.store.local.local_errors import store_error
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def generation_of(path: str) -> Generation:
     try:
         status = os.stat(path)
     except OSError as error:
-        raise StoreError(path, str(error.strerror)) from error
+        raise store_error(path, error) from error
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from zarrfs.errors import StoreAccessDenied, StoreError
+from zarrfs.store.local.local_errors import store_error
 
 
 class Kind(NamedTuple):
@@ -54,21 +54,17 @@ def kind_of(path: str) -> Kind | None:
     try:
         # O_NONBLOCK: opening a FIFO must not block.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except PermissionError as error:
-        raise StoreAccessDenied(path, str(error.strerror)) from error
+        try:
+            head = os.pread(fd, _HEAD, 0)
+            for magic, kind in _MAGIC.items():
+                if head.startswith(magic):
+                    return kind
+            if any(os.pread(fd, 8, at) == _HDF5_MAGIC for at in _HDF5_USER_BLOCKS):
+                return _HDF5
+        finally:
+            os.close(fd)
     except OSError as error:
-        raise StoreError(path, str(error.strerror)) from error
-    try:
-        head = os.pread(fd, _HEAD, 0)
-        for magic, kind in _MAGIC.items():
-            if head.startswith(magic):
-                return kind
-        if any(os.pread(fd, 8, at) == _HDF5_MAGIC for at in _HDF5_USER_BLOCKS):
-            return _HDF5
-    except OSError as error:
-        raise StoreError(path, str(error.strerror)) from error
-    finally:
-        os.close(fd)
+        raise store_error(path, error) from error
     if head.lstrip()[:1] == b"{" and any(word in head for word in _OF_REFERENCES):
         return REFERENCES
     return None
