@@ -17,8 +17,8 @@ demo: $(DEMO) ## mount a sharded, compressed array and read it with ordinary too
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/demo.sh
 
 # Tests wait for mounts and disks: four at once are faster on two processors, too. One process runs
-# each file; ARGS=-n0 for a debugger.
-PYTEST := $(BIN)/pytest -n 4 --dist loadfile
+# each file, those that take longest first; ARGS=-n0 for a debugger.
+PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
 test: export PACKAGES = attr busybox fio gfortran mandoc perl rsync sox systemd xxd

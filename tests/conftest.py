@@ -37,6 +37,15 @@ END_TIMEOUT_S = 40.0
 SHARED_TIMEOUT_S = 400.0
 # An exhaustive crash sweep may take so many times as long as a sample.
 SWEEP_TIMES = 20
+# These take longest, and the run would wait for each that began late.
+LONGEST = [
+    "docs/test_commands", "benchmarks/test_shapes", "benchmarks/test_rows",
+    "store/test_distant_store", "faults/test_crash_sweep", "faults/test_fuzz",
+    "faults/test_hostile_input", "interop/test_foreign_files", "interop/test_distant_hierarchies",
+    "model/test_rewriting", "model/test_write_machine", "model/test_resize_machine",
+    "tools/test_python_packages", "mount/test_workers", "store/test_every_store",
+    "unit/test_format_metadata_model", "fs/reading/test_failing_loads",
+]  # fmt: skip
 
 # Opened while the mount is there, this reaches no other one that gets its number later.
 GUARD = 'exec 3>"$2"; sleep "$1"; echo 1 >&3'
@@ -85,6 +94,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest = {Path(__file__).parent / f"{name}.py" for name in LONGEST}
+    items.sort(key=lambda item: item.path not in longest)
     for item in items:
         if {"mount_daemon", "mounted", "shared_mounter"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.mount)
