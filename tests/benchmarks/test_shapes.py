@@ -27,6 +27,13 @@ FULL = 256 << 20
 _REQUEST = 65_521  # a prime: requests end within elements
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_timed(monkeypatch):
+    """A GiB of memory, and what other tests wrote, would take longer than the turns themselves."""
+    monkeypatch.setattr("benchmarks.shapes.workshop._MEMORY", SMALL)
+    monkeypatch.setattr("benchmarks.shapes.subject._sync", lambda _: None)
+
+
 def test_a_seed_draws_the_same_geometry_every_time():
     assert draw(5, FULL) == draw(5, FULL)
     assert draw(5, FULL) != draw(6, FULL)
