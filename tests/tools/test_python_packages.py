@@ -48,8 +48,13 @@ ORDERS = {"C": (), "F, big-endian, own names": ("order=F", "byteorder=big", "nam
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory):
-    return make(tmp_path_factory.mktemp("samples") / "g.zarr")
+def mounts(tmp_path_factory, shared_mounter):
+    """One of all samples for each order."""
+    samples = make(tmp_path_factory.mktemp("samples") / "g.zarr")
+    return {
+        order: shared_mounter(samples, "views=all", *options).path
+        for order, options in ORDERS.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,16 +67,15 @@ def samples(tmp_path_factory):
         if order == "C" or case[1] != "chunked.h5"
     ],
 )
-def test_opens_by_its_name(case, order, samples, mounted, tmp_path):
+def test_opens_by_its_name(case, order, mounts, tmp_path):
     reader, extension = case
     codes, ranks = CASES[case]
     if extension == "nii" and order != "C":
         # The fourth axis is time, which NIfTI does not have as the fastest one.
         ranks = tuple(rank for rank in ranks if rank < 4)
-    mount = mounted(samples, "views=all", *ORDERS[order])
     kinds = [(code, rank) for code in codes for rank in ranks]
     nodes = [f"{code}_{rank}" for code, rank in kinds]
-    paths = [mount / n / f"{'array' if order == 'C' else n}.{extension}" for n in nodes]
+    paths = [mounts[order] / n / f"{'array' if order == 'C' else n}.{extension}" for n in nodes]
     for kind, found in zip(kinds, read(reader, paths, tmp_path / "found.npz"), strict=True):
         expected = values(*kind)
         if order != "C" and reader != "numpy":
