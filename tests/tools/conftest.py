@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mount.arrays import Target, make_array
+from tests.tools.samples import ORDERS, make
 
 
 @pytest.fixture
@@ -17,3 +18,13 @@ def sharded(tmp_path: Path) -> Target:
 def file(mounted, sharded: Target) -> Path:
     """Its ``array.bin`` on a mount of its own."""
     return mounted(sharded.group, "rw") / sharded.name / "array.bin"
+
+
+@pytest.fixture(scope="module")
+def mounts(tmp_path_factory, shared_mounter) -> dict[str, Path]:
+    """A mount of all samples, to be read only, for each of `ORDERS`."""
+    samples = make(tmp_path_factory.mktemp("samples") / "g.zarr")
+    return {
+        order: shared_mounter(samples, "views=all", *options).path
+        for order, options in ORDERS.items()
+    }

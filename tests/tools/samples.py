@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 SHAPES = {1: (43,), 2: (11, 17), 3: (13, 11, 17), 4: (3, 13, 11, 17)}
 NAMES = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x"), 4: ("t", "z", "y", "x")}
 TYPES = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")
+# Options of a mount.
+ORDERS = {"C": (), "F, big-endian, own names": ("order=F", "byteorder=big", "names=node")}
 
 
 def values(code: str, rank: int) -> NDArray:

@@ -9,27 +9,20 @@ import pytest
 import zarr
 
 from tests.tools.programs import need_program, run
-from tests.tools.samples import make, values
+from tests.tools.samples import ORDERS, values
 
 NUMBERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 # GDAL before 3.7 has no int8, and before 3.5 no integers of 64 bits.
 OF_GDAL = ("u1", "i2", "u2", "i4", "u4", "f4", "f8")
-ORDERS = {"C": (), "F, big-endian, own names": ("order=F", "byteorder=big", "names=node")}
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory):
-    return make(tmp_path_factory.mktemp("samples") / "g.zarr")
 
 
 @pytest.fixture(params=ORDERS)
-def shown(request, samples, mounted):
+def shown(request, mounts):
     """``shown(code, rank, file)``: the path of a file, and what it must hold as the file has it."""
-    mount = mounted(samples, "views=all", *ORDERS[request.param])
 
     def of(code: str, rank: int, file: str) -> tuple[Path, np.ndarray]:
         data = values(code, rank)
-        node = mount / f"{code}_{rank}"
+        node = mounts[request.param] / f"{code}_{rank}"
         if request.param == "C":
             return node / file, data
         return node / file.replace("array", node.name, 1), data.T

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.tools.programs import read
-from tests.tools.samples import make, values
+from tests.tools.samples import ORDERS, values
 
 NUMBERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 BITS_32 = ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")
@@ -44,17 +44,6 @@ CASES = {
     ("mrcfile", "mrc"): (("i1", "i2", "u2", "f4", "f2", "c8"), (2, 3)),
     ("safetensors", "safetensors"): ((*NUMBERS, "b1", "f2"), (1, 2, 3, 4)),
 }
-ORDERS = {"C": (), "F, big-endian, own names": ("order=F", "byteorder=big", "names=node")}
-
-
-@pytest.fixture(scope="module")
-def mounts(tmp_path_factory, shared_mounter):
-    """One of all samples for each order."""
-    samples = make(tmp_path_factory.mktemp("samples") / "g.zarr")
-    return {
-        order: shared_mounter(samples, "views=all", *options).path
-        for order, options in ORDERS.items()
-    }
 
 
 @pytest.mark.parametrize(
