@@ -112,6 +112,10 @@ class KeyedLocks:
         self._lock = Lock()
         self._locks: dict[Hashable, tuple[Lock, int]] = {}
 
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether a thread holds the lock of a key, or waits for it."""
+        return key in self._locks
+
     @contextmanager
     def held(self, key: Hashable) -> Iterator[None]:
         with self._lock:

@@ -26,6 +26,7 @@ from zarrfs.errors import EntryNotFound
 from zarrfs.fs.nodes.inodes import InodeSpace
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode, Remains
 from zarrfs.fs.nodes.place import Place
+from zarrfs.locks import KeyedLocks
 
 # Nodes that `trim` drops at once, and nodes in use that it meets before it gives up: it runs on the
 # event loop.
@@ -44,9 +45,8 @@ class LiveNodes:
 
     Shared state, under ``_lock``, which is held when the functions above are called: ``_nodes``, in
     order of use; ``nbytes``, what they take; ``_below``, by path the number of nodes directly
-    below; ``_pinned``, the paths of nodes that stay; ``_making``, a lock for each node that is
-    being made, and how many threads want it; ``_changed``, by path when the data of a dropped
-    array were last known to change, for the times that programs see.
+    below; ``_pinned``, the paths of nodes that stay; ``_changed``, by path when the data of a
+    dropped array were last known to change, for the times that programs see.
     """
 
     def __init__(self, root: str, most: int, dropped: Callable[[str], None]) -> None:
@@ -58,7 +58,7 @@ class LiveNodes:
         self._nodes: OrderedDict[str, MountedNode] = OrderedDict()
         self._below: Counter[str] = Counter()
         self._pinned = {root}
-        self._making: dict[str, tuple[Lock, list[int]]] = {}
+        self._making = KeyedLocks()
         self._changed: dict[str, int] = {}
         self._lock = Lock()
 
@@ -102,18 +102,13 @@ class LiveNodes:
     @contextmanager
     def making(self, path: str) -> Iterator[None]:
         """Inside, no other thread makes the node at ``path``. Blocks."""
-        with self._lock:
-            lock, wanted = self._making.setdefault(path, (Lock(), [0]))
-            wanted[0] += 1
         try:
-            with lock:
+            with self._making.held(path):
                 yield
         finally:
+            # The last thread that wanted to make it comes here after all others.
             with self._lock:
-                wanted[0] -= 1
-                if not wanted[0]:
-                    del self._making[path]
-                    self._release(path)
+                self._release(path)
 
     def put(self, node: MountedNode) -> Place:
         """Add a node, or have it take the place of the present one; inside `making`.
