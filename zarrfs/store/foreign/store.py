@@ -121,8 +121,9 @@ class ForeignFile(StoreWrapper):
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         def ask() -> list[Blob] | None:
             found = self._inner.get_ranges(key, ranges)
-            if found is not None or (data := self._box(key)) is None:
+            if found is not None or (place := self._place(key)) is None:
                 return found
+            data = self._box(key, *place)
             spans = [resolve(wanted, len(data)) for wanted in ranges]
             info = self._info_of(len(data))
             return [Blob(data[span.start : span.stop], info) for span in spans]
@@ -135,11 +136,8 @@ class ForeignFile(StoreWrapper):
                 return found
             if (place := self._place(key)) is None:
                 return None
-            if (size := _size(place[0])) is None:
-                data = self._box(key)
-                assert data is not None
-                size = len(data)
-            return self._info_of(size)
+            size = _size(place[0])
+            return self._info_of(len(self._box(key, *place)) if size is None else size)
 
         return self._unchanged(key, ask)
 
@@ -156,8 +154,7 @@ class ForeignFile(StoreWrapper):
             return found
         if (size := _size(place[0])) is not None and size > limit:
             raise StoreTooLarge(key, f"has {size} bytes, at most {limit} are allowed")
-        data = self._box(key)
-        assert data is not None
+        data = self._box(key, *place)
         if len(data) > limit:
             raise StoreTooLarge(key, f"has {len(data)} bytes, at most {limit} are allowed")
         return Blob(data, self._info_of(len(data)))
@@ -181,14 +178,11 @@ class ForeignFile(StoreWrapper):
                 return box, index
         return None
 
-    def _box(self, key: str) -> bytes | None:
-        """The decoded bytes of a chunk that HDF5 reads; None if it reads none for the key."""
-        if (place := self._place(key)) is None:
-            return None
+    def _box(self, key: str, box: dict[str, Any], index: list[int]) -> bytes:
+        """The decoded bytes of a chunk that HDF5 reads, at the place that `_place` returns."""
         with self._lock:
             if self._last is not None and self._last[0] == key:
                 return self._last[1]
-        box, index = place
         size = _size(box)
         # Another process has other open files.
         own = self._path if self._fd is None else f"/proc/{os.getpid()}/fd/{self._fd}"
