@@ -269,6 +269,9 @@ class FileSystem:
             raise IsADirectory(f"inode {inode}")
         if mode.write and (not self._tree.config.writable or place.node.linked):
             raise ReadOnly(f"inode {inode}")
+        if mode.write:
+            # Before anything is removed.
+            await self._files.check_encoding((place.node,))
         if mode.truncate:
             # The kernel is about to forget its pages of the file. Pages changed in a
             # mapping it first hands over; the file itself loses nothing.

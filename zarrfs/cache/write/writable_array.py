@@ -23,6 +23,7 @@ import numpy as np
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
 from zarrfs.array.chunk_writer import ChunkWriter
+from zarrfs.array.encoding_check import EncodingCheck
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.cached_array import CachedArray
 from zarrfs.cache.read.chunk_loads import Deliver, Delivery
@@ -52,6 +53,7 @@ class WritableArray(CachedArray):
     tiles : the units of change.
     writes : grows with every write, before the writer gets its answer.
     gathering : the first stop of sequential writes.
+    encoding : whether its codecs can encode.
     flush : store all changes, several objects at once. Blocks. Raises the first ZarrfsError;
         changes that could not be stored stay, and can be stored later.
     flush_object : as `flush`, of one object.
@@ -70,6 +72,7 @@ class WritableArray(CachedArray):
         super().__init__(cache, array, recheck, processes)
         self._write_back = write_back
         self.tiles = Tiles(array.layout)
+        self.encoding = EncodingCheck(array.layout)
         self.writes = 0
         self._dirty = DirtyObjects(self.tiles)
         self.gathering = Gathering(write_back, self._put, self._written)

@@ -13,6 +13,7 @@ from zarrfs.errors import (
     ChunkError,
     FileTooLarge,
     NotPermitted,
+    ReadOnly,
     StoreConflict,
     ZarrfsError,
 )
@@ -87,6 +88,8 @@ class OpenFiles:
         """Open a file. Raises ReadOnly, NotPermitted, IsADirectory, EntryNotFound."""
         read, write = mode.read, mode.write
         view, arrays, version = await self._contents.open(place, truncate=mode.truncate)
+        if write:
+            await self.check_encoding(arrays)
         if isinstance(view, GatheredView):
             view.kept &= mode.paged
         append = mode.append and write and place.local in FLAT_FILES and growing(place) is not None
@@ -118,6 +121,18 @@ class OpenFiles:
         if arrays and not keep_cache and not direct:
             self._handles[handle].unused = epochs_of(arrays, version)
         return OpenFile(handle, keep_cache, direct)
+
+    async def check_encoding(self, nodes: Sequence[MountedNode]) -> None:
+        """Raises ReadOnly if an array's codecs cannot encode. Its note then says why."""
+        for node in nodes:
+            if (array := node.writable) is None:
+                continue
+            if not array.encoding.checked:
+                await self._threads.run(array.encoding.check)
+            if (reason := array.encoding.reason) is not None:
+                node.note = f"cannot be written to: {reason}"
+                self._stats.error(node.node.path or "/", node.note)
+                raise ReadOnly(node.note)
 
     async def truncate(self, place: Place, size: int) -> bool:
         """Have a file end at ``size``; False where its size stays whatever is asked."""
