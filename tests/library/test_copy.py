@@ -60,6 +60,15 @@ SOURCES = {
         numbers((37, 53), "i4"),
         {"chunks": (10, 11), "zarr_format": 2, "order": "F", "filters": [numcodecs.Delta("<i4")]},
     ),
+    "packed": (
+        numbers((37, 53)) > 500,
+        {"chunks": (10, 11), "zarr_format": 2, "filters": [numcodecs.PackBits()]},
+    ),
+    "big-endian filters": (
+        numbers((37, 53), ">f8"),
+        {"chunks": (10, 11), "zarr_format": 2,
+         "filters": [numcodecs.FixedScaleOffset(0, 1, ">f8", "<i4")]},
+    ),
     "empty": (numbers((0, 5)), {"chunks": (2, 2)}),
     "scalar": (np.array(5.5), {"chunks": ()}),
     "named": (
@@ -132,6 +141,22 @@ def test_zarr_python_reads_the_same_from_a_copy(sources, tmp_path, name):
         assert result.copied.objects == sum(plan.objects for plan in result.arrays)
         if name == "named" and copy.metadata.zarr_format == 3:
             assert copy.metadata.dimension_names == ("y", "x")
+
+
+def test_filters_of_big_endian_elements_keep_their_values_in_zarr_2(tmp_path):
+    filters = [
+        {"name": "numcodecs.fixedscaleoffset",
+         "configuration": {"offset": 0, "scale": 2, "dtype": "<f8", "astype": "<i4"}},
+        {"name": "bytes", "configuration": {"endian": "big"}},
+    ]  # fmt: skip
+    values = np.arange(12.0).reshape(3, 4) / 2
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    created = zarrfs.create_array(
+        source, shape=(3, 4), dtype="float64", chunks=(2, 3), codecs=filters
+    )
+    created[...] = values
+    zarrfs.copy(source, copy, zarr_format=2)
+    assert np.array_equal(zarr.open_array(copy, mode="r")[...], values)
 
 
 def test_the_bits_of_a_fill_value_stay(tmp_path):

@@ -115,8 +115,14 @@ def inner_chunk_shape(codecs: Sequence[Any], rank: int) -> Shape | None:
 
 
 def _object(codec: Any) -> Codec:
-    name, configuration = name_and_configuration(codec, "codec")
-    return {"name": name, **({"configuration": configuration} if configuration else {})}
+    return _named(*name_and_configuration(codec, "codec"))
+
+
+def _named(name: str, configuration: Mapping[str, Any]) -> Codec:
+    # zarr-python refuses a codec of numcodecs without a configuration, even an empty one.
+    if configuration or name.startswith("numcodecs."):
+        return {"name": name, "configuration": dict(configuration)}
+    return {"name": name}
 
 
 def _kind(name: str) -> str:
@@ -198,7 +204,7 @@ def _serialised(codecs: list[Codec], target: ChainTarget) -> list[Codec]:
             _shuffle(given, item_size)
         if codec["name"] != "bytes":
             item_size = None
-        done.append({"name": codec["name"], **({"configuration": given} if given else {})})
+        done.append(_named(codec["name"], given))
     return done
 
 

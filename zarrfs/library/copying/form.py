@@ -24,6 +24,8 @@ from zarrfs.format.text_forms import read_fill
 from zarrfs.library.copying.casting import cast
 
 _BLOSC_SHUFFLES = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
+_TYPED = ("astype", "delta", "fixedscaleoffset", "quantize")
+_TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
 _SAME_IN_BOTH = ("zstd", "gzip", "crc32c", "vlen-utf8", "vlen-bytes")
 
 
@@ -181,7 +183,7 @@ def _in_version(base: NewArray, version: Literal[2, 3], rank: int) -> NewArray:
         chunks, usual = FREE, True
     if version == 2:
         fill = _fill_of_v2(base)
-    return replace(
+    changed = replace(
         base,
         zarr_format=version,
         chunks=chunks,
@@ -195,6 +197,7 @@ def _in_version(base: NewArray, version: Literal[2, 3], rank: int) -> NewArray:
         others={},
         usual=usual,
     )
+    return _little_filters(changed)
 
 
 def _is_kept(codec: Any) -> bool:
@@ -221,6 +224,28 @@ def _codec_of_v3(codec: Any) -> Any:
     if find_codec(f"numcodecs.{name}") is None:
         raise ValueError(f"Zarr 3 has no codec {name}: choose others with --codecs")
     return {"name": f"numcodecs.{name}", "configuration": given}
+
+
+def _little_filters(base: NewArray) -> NewArray:
+    """``base``, in little-endian order if it has filters that name the type of elements.
+
+    In Zarr 2 such a filter interprets bytes, and in Zarr 3 values, which zarr-python mistakes for
+    bytes. Both read the same where all types have the byte order of the machine.
+    """
+    found = False
+    codecs: list[Any] = []
+    for codec in base.codecs or ():
+        members: Mapping[str, Any] = codec if isinstance(codec, Mapping) else {}
+        given: Mapping[str, Any] = members.get("configuration") or {}
+        name = str(members.get("name")).removeprefix("numcodecs.")
+        types = {m: v for m, v in given.items() if m in _TYPES and isinstance(v, str)}
+        if name in _TYPED:
+            found = True
+            types = {m: np.dtype(v).newbyteorder("<").str for m, v in types.items()}
+            codecs.append({**members, "configuration": {**given, **types}})
+        else:
+            codecs.append("bytes" if name == "bytes" else codec)
+    return replace(base, codecs=codecs, endian="little") if found else base
 
 
 def _chain_of_v2(codecs: Sequence[Any], rank: int) -> tuple[list[Any], Sequence[int] | None]:
