@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.fs.documents import GZIP, LITTLE, array_document, sharding
+from tests.fs.documents import GZIP, LITTLE, array_document, group_document, sharding
 from tests.fs.write_store import Request, WriteStore
 from zarrfs.errors import EncodingChanged
 from zarrfs.fuse.errnos import errno_of
@@ -222,3 +222,13 @@ def test_changes_of_rows_that_this_mount_added_and_another_removed(opened):
     with pytest.raises(EncodingChanged, match="made the array smaller"):
         file.fsync()
     assert store.objects["c/4"][:2] == b"\1\1"
+
+
+def test_consolidated_metadata_that_contradict_the_array_are_named(opened):
+    stored = array_document((4,), (4,))
+    listed = json.loads(array_document((4,), (2,)))
+    below = {"kind": "inline", "must_understand": False, "metadata": {"a": listed}}
+    group = group_document(consolidated_metadata=below)
+    mounted = opened(WriteStore({"zarr.json": group, "a/zarr.json": stored}), consolidated="always")
+    with pytest.raises(EncodingChanged, match=r"a/zarr\.json.*consolidate the metadata anew"):
+        mounted.write("a/array.bin", 0, bytes(8))

@@ -270,7 +270,9 @@ class StoredEncoding:
         self.changed = not _alike(self._array.metadata, state.metadata)
         if self.changed:
             raise EncodingChanged(
-                documents.key, "another program has changed how the array is encoded"
+                documents.key,
+                "another program has changed how the array is encoded, or consolidated metadata "
+                "contradict this document: then consolidate the metadata anew",
             )
         return state
 
