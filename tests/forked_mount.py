@@ -20,8 +20,15 @@ from typing import Any
 
 _MOST = 1 << 16
 _STARTS_S = 60
-# Variables that are read when a source is opened, and not when Python starts or imports.
-_CARRIED = ("AWS_", "STORAGE_EMULATOR_HOST", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+# Variables that are read when a source is opened, and not when Python starts or imports. netCDF4
+# sets the one of HDF5 when a test imports it.
+_CARRIED = (
+    "AWS_",
+    "HDF5_PLUGIN_PATH",
+    "STORAGE_EMULATOR_HOST",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+)
 _IMPORTED = (
     "zarrfs.cli.main",
     "zarrfs.cli.mount",
@@ -42,6 +49,15 @@ def forked(arguments: Sequence[str], timeout: float) -> subprocess.CompletedProc
         return _server.run(arguments, timeout) if _server.surroundings == _surroundings() else None
     finally:
         _busy.release()
+
+
+def end() -> None:
+    """End the process. The next call starts another one, with the surroundings of that time."""
+    global _server  # noqa: PLW0603 - as above
+    with _busy:
+        if _server is not None and _server.pid == os.getpid():
+            _server.end()
+        _server = None
 
 
 _server: _Server | None = None
@@ -96,6 +112,10 @@ class _Server:
                 self.pid = -1
                 raise
             return subprocess.CompletedProcess(arguments, status, output.text(), errors.text())
+
+    def end(self) -> None:
+        self._socket.close()
+        self._process.wait(_STARTS_S)
 
     def _wait(self, pipes: Sequence[_Pipe], timeout: float) -> int:
         """The exit status. Reads the pipes meanwhile, because the command waits when one is full,

@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 import zarr
 
+from tests import forked_mount
 from tests.conftest import COMMAND
 from tests.forked_mount import forked
+
+
+@pytest.fixture(autouse=True)
+def new_process():
+    """What an earlier test imported may have changed the environment."""
+    forked_mount.end()
 
 
 def libraries(pid: int) -> set[str]:
@@ -41,6 +48,7 @@ def test_errors_are_those_of_the_command(tmp_path):
 
 def test_other_surroundings_need_a_new_one(tmp_path, monkeypatch):
     arguments = ["mount", str(tmp_path / "none"), str(tmp_path)]
+    assert forked(arguments, 60) is not None
     with monkeypatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         assert forked(arguments, 60) is None
