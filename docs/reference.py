@@ -165,7 +165,10 @@ _CAUSES = {
         ),
     ),
     errno.EROFS: (
-        "The mount or the store is read-only.",
+        (
+            "The mount or the store is read-only, or the array's codecs cannot encode, as "
+            "`zarrfs-note.txt` says."
+        ),
         "Mount with `-o rw`. Archives, HTTP, references and files of other formats stay read-only.",
     ),
     errno.ETIMEDOUT: (
