@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zarrfs.errors import ZarrfsError
+from zarrfs.errors import reason_of
 from zarrfs.format.chunk_grid import Shape
 from zarrfs.format.chunk_layout import ChunkLayout, ShardLevel
 from zarrfs.format.codec import Chunk, ChunkSpec, SizeBound
@@ -14,6 +14,7 @@ from zarrfs.format.pipeline import bind_bytes, encode_bytes
 
 # Bytes of a chunk that is encoded as it is. A larger one takes too long for an open of a file.
 _WHOLE = 1 << 20
+_REASON = "its codecs cannot encode"
 
 
 class EncodingCheck:
@@ -66,7 +67,7 @@ def _of_chunks(layout: ChunkLayout) -> str | None:
             raise
         except Exception as error:  # noqa: BLE001 - a codec of another package may raise any
             # A codec may refuse some values and take others.
-            reason = reason or _reason_of(error)
+            reason = reason or f"{_REASON}: {reason_of(error)}"
         else:
             return None
     return reason
@@ -82,13 +83,8 @@ def _of_shards(level: ShardLevel) -> str | None:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
-        return _reason_of(error)
+        return f"{_REASON}: {reason_of(error)}"
     return None
-
-
-def _reason_of(error: Exception) -> str:
-    why = str(error) if isinstance(error, ZarrfsError | ValueError) else repr(error)
-    return f"its codecs cannot encode: {why}"
 
 
 def _samples(spec: ChunkSpec) -> Iterator[Chunk]:
