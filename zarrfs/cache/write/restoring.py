@@ -194,4 +194,4 @@ def _holds(tiles: Tiles, elements: Chunk, change: Change, later: Bits) -> bool:
     new = change.units[inside].view("V1")
     marks = np.broadcast_to((change.new & ~later)[inside], new.shape)
     stored = in_units(elements[inside], 1)
-    return stored[marks].tobytes() == new[marks].tobytes()
+    return bool(stored[marks].tobytes() == new[marks].tobytes())

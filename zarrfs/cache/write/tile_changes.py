@@ -24,6 +24,7 @@ from zarrfs.cache.write.tile_copy import (
     TileCopy,
     common,
     copy_marked,
+    cut,
     element_bytes,
     within,
 )
@@ -229,12 +230,12 @@ class TileChanges(TileCopy):
             self._based = np.zeros(self.form.counts, bool)
         # Others may read the chunk already if it has its stored elements.
         if not self._based[place]:
-            copy_marked(self.chunk[part], base, ~self.marked[part])
+            copy_marked(cut(self.chunk, part), base, ~self.marked[part])
             for at, (value, known) in self.parts.items():
                 if within(at, part):
                     self._element(at)[known] = value[known]
             self._based[place] = True
-        return self.chunk[part]
+        return cut(self.chunk, part)
 
     # --- storing ----------------------------------------------------------------
 

@@ -112,7 +112,7 @@ class TileCopy:
         if self.chunk is None:
             nothing = np.zeros(self.form.chunk, self.form.dtype)
             return patched(nothing, self.form.part(place), self.patches)
-        return self.chunk[self.form.part(place)]
+        return cut(self.chunk, self.form.part(place))
 
     def merged(self, place: Index, base: Chunk) -> Chunk:
         """A read chunk whose stored elements are ``base``, with the changes.
@@ -125,7 +125,7 @@ class TileCopy:
         if self.chunk is None:
             return patched(base, part, self.patches)
         chunk = np.array(base, order="C")
-        copy_marked(chunk, self.chunk[part], self.marked[part])
+        copy_marked(chunk, cut(self.chunk, part), self.marked[part])
         for at, (value, known) in self.parts.items():
             if within(at, part):
                 inner = tuple([i - s.start for i, s in zip(at, part, strict=True)])
@@ -175,6 +175,14 @@ def element_bytes(memory: Chunk, place: Index) -> Bytes:
 
 def within(place: Index, where: Slices) -> bool:
     return all((s.start or 0) <= i < s.stop for i, s in zip(place, where, strict=True))
+
+
+def cut(memory: Chunk, where: Slices) -> Chunk:
+    """A view of a part of a tile. Without axes, too, where `memory[()]` would be an element, of
+    which NumPy cuts the zeros at the end of texts."""
+    index: Any = (*where, ...)
+    view: Chunk = memory[index]
+    return view
 
 
 def copy_marked(target: Chunk, source: Chunk, where: Bits) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from zarrfs.array.array import Array
 from zarrfs.cache.write.tile_copy import Bits
-from zarrfs.cache.write.tiles import Slices, Tiles
+from zarrfs.cache.write.tiles import Tiles
 from zarrfs.errors import ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Chunk
@@ -122,6 +122,6 @@ def in_units(elements: Chunk, size: int) -> Chunk:
     return elements[..., np.newaxis].view(f"V{size}")
 
 
-def inside_array(tiles: Tiles, tile: Index) -> Slices:
-    """The slices of a tile that are inside the array."""
-    return tuple(map(slice, tiles.form(tile).valid))
+def inside_array(tiles: Tiles, tile: Index) -> Any:
+    """The index of what is inside the array in a tile; a view of it without axes, too."""
+    return (*map(slice, tiles.form(tile).valid), ...)
