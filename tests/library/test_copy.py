@@ -69,6 +69,11 @@ SOURCES = {
         {"chunks": (10, 11), "zarr_format": 2,
          "filters": [numcodecs.FixedScaleOffset(0, 1, ">f8", "<i4")]},
     ),
+    "F order and big-endian filters": (
+        numbers((37, 53), ">f8"),
+        {"chunks": (10, 11), "zarr_format": 2, "order": "F",
+         "filters": [numcodecs.FixedScaleOffset(0, 1, ">f8", "<i4")]},
+    ),
     "empty": (numbers((0, 5)), {"chunks": (2, 2)}),
     "scalar": (np.array(5.5), {"chunks": ()}),
     "named": (

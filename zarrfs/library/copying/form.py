@@ -197,7 +197,7 @@ def _in_version(base: NewArray, version: Literal[2, 3], rank: int) -> NewArray:
         others={},
         usual=usual,
     )
-    return _little_filters(changed)
+    return _plain_filters(changed)
 
 
 def _is_kept(codec: Any) -> bool:
@@ -226,11 +226,13 @@ def _codec_of_v3(codec: Any) -> Any:
     return {"name": f"numcodecs.{name}", "configuration": given}
 
 
-def _little_filters(base: NewArray) -> NewArray:
+def _plain_filters(base: NewArray) -> NewArray:
     """``base``, in little-endian order if it has filters that name the type of elements.
 
     In Zarr 2 such a filter interprets bytes, and in Zarr 3 values, which zarr-python mistakes for
-    bytes. Both read the same where all types have the byte order of the machine.
+    bytes. Both read the same where all types have the byte order of the machine. Of Zarr 3,
+    zarr-python mixes the axes where ``transpose`` follows ``fixedscaleoffset``, so the axes keep
+    their order.
     """
     found = False
     codecs: list[Any] = []
@@ -245,7 +247,10 @@ def _little_filters(base: NewArray) -> NewArray:
             codecs.append({**members, "configuration": {**given, **types}})
         else:
             codecs.append("bytes" if name == "bytes" else codec)
-    return replace(base, codecs=codecs, endian="little") if found else base
+    if not found:
+        return base
+    order = None if base.zarr_format == 3 else base.order
+    return replace(base, codecs=codecs, endian="little", order=order)
 
 
 def _chain_of_v2(codecs: Sequence[Any], rank: int) -> tuple[list[Any], Sequence[int] | None]:
