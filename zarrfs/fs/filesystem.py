@@ -293,6 +293,7 @@ class FileSystem:
         if not self._tree.config.writable:
             raise ReadOnly(f"inode {inode}")
         place = await self._place(inode)
+        await self._files.check_encoding((place.node,))
         if await self._files.truncate(place, size):
             # The kernel may be waiting for this very reply before it hands over changed pages of
             # other files, so not for long.

@@ -81,6 +81,15 @@ def test_truncation_at_the_open_removes_nothing(opened, store):
     assert store.objects == before
 
 
+def test_truncation_by_name_removes_nothing(opened, store):
+    before = dict(store.objects)
+    mounted = opened(store, resize=True)
+    inode = mounted.stat("array.bin").inode
+    with pytest.raises(ReadOnly):
+        mounted.loop.run(mounted.fs.set_size, inode, 20)
+    assert store.objects == before
+
+
 @pytest.mark.parametrize(
     "codecs",
     [
