@@ -14,6 +14,8 @@ from zarrfs.format.pipeline import bind_bytes, encode_bytes
 
 # Bytes of a chunk that is encoded as it is. A larger one takes too long for an open of a file.
 _WHOLE = 1 << 20
+# Bytes that are encoded for a shard: a multiple of 1 to 16.
+_SHARD = 720_720
 _REASON = "its codecs cannot encode"
 
 
@@ -78,6 +80,8 @@ def _of_shards(level: ShardLevel) -> str | None:
     index = level.index_codec(level.inner_shape)
     try:
         data = bytes(index.codec.encode(np.zeros((*index.counts, 2), np.uint64)))
+        # Of a length of which ``shuffle`` finds whole elements, of any usual size.
+        data += bytes(-len(data) % _SHARD)
         around, _ = bind_bytes(level.around, SizeBound(len(data), exact=True))
         encode_bytes(around, data)
     except MemoryError:

@@ -90,6 +90,16 @@ def test_truncation_by_name_removes_nothing(opened, store):
     assert store.objects == before
 
 
+@pytest.mark.parametrize("size", [3, 16])
+def test_a_codec_around_shards_that_needs_whole_elements(opened, size):
+    shuffle = {"name": "numcodecs.shuffle", "configuration": {"elementsize": size}}
+    shards = sharding((4,), index_codecs=[LITTLE])
+    store = WriteStore({"zarr.json": array_document((16,), (16,), codecs=[shards, shuffle])})
+    mounted = opened(store)
+    mounted.write("array.bin", 0, bytes(range(32)))
+    assert len(store.objects["c/0"]) == 4 * 16 + 32
+
+
 @pytest.mark.parametrize(
     "codecs",
     [
