@@ -80,7 +80,7 @@ def _of_shards(level: ShardLevel) -> str | None:
     index = level.index_codec(level.inner_shape)
     try:
         data = bytes(index.codec.encode(np.zeros((*index.counts, 2), np.uint64)))
-        # Of a length of which ``shuffle`` finds whole elements, of any usual size.
+        # Codecs such as ``shuffle`` need whole elements, of any usual size.
         data += bytes(-len(data) % _SHARD)
         around, _ = bind_bytes(level.around, SizeBound(len(data), exact=True))
         encode_bytes(around, data)
