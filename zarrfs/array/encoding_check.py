@@ -81,7 +81,7 @@ def _of_shards(level: ShardLevel) -> str | None:
     try:
         data = bytes(index.codec.encode(np.zeros((*index.counts, 2), np.uint64)))
         # Codecs such as ``shuffle`` need whole elements, of any usual size.
-        data += bytes(-len(data) % _SHARD)
+        data += bytes(-len(data) % _SHARD) if level.around else b""
         around, _ = bind_bytes(level.around, SizeBound(len(data), exact=True))
         encode_bytes(around, data)
     except MemoryError:
