@@ -106,7 +106,7 @@ class LiveNodes:
             with self._making.held(path):
                 yield
         finally:
-            # The last thread that wanted to make it comes here after all others.
+            # This does nothing while another thread makes the node, or waits to make it.
             with self._lock:
                 self._release(path)
 
