@@ -240,11 +240,11 @@ def _plain_filters(base: NewArray) -> NewArray:
         members: Mapping[str, Any] = codec if isinstance(codec, Mapping) else {}
         given: Mapping[str, Any] = members.get("configuration") or {}
         name = str(members.get("name")).removeprefix("numcodecs.")
-        types = {m: v for m, v in given.items() if m in _TYPES and isinstance(v, str)}
         if name in _TYPED:
             found = True
-            types = {m: np.dtype(v).newbyteorder("<").str for m, v in types.items()}
-            codecs.append({**members, "configuration": {**given, **types}})
+            types = {m: v for m, v in given.items() if m in _TYPES and isinstance(v, str)}
+            little = {m: np.dtype(v).newbyteorder("<").str for m, v in types.items()}
+            codecs.append({**members, "configuration": {**given, **little}})
         else:
             codecs.append("bytes" if name == "bytes" else codec)
     if not found:
