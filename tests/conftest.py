@@ -95,6 +95,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest = {Path(__file__).parent / f"{name}.py" for name in LONGEST}
+    assert all(path.exists() for path in longest)
     items.sort(key=lambda item: item.path not in longest)
     for item in items:
         if {"mount_daemon", "mounted", "shared_mounter"} & set(getattr(item, "fixturenames", ())):
