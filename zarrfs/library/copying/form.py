@@ -229,10 +229,9 @@ def _codec_of_v3(codec: Any) -> Any:
 def _plain_filters(base: NewArray) -> NewArray:
     """``base``, in little-endian order if it has filters that name the type of elements.
 
-    In Zarr 2 such a filter interprets bytes, and in Zarr 3 values, which zarr-python mistakes for
-    bytes. Both read the same where all types have the byte order of the machine. Of Zarr 3,
-    zarr-python mixes the axes where ``transpose`` follows ``fixedscaleoffset``, so the axes keep
-    their order.
+    In Zarr 2 such a filter interprets bytes, and in Zarr 3 values, which zarr-python 3.1 mistakes
+    for bytes. Both read the same where all types have the byte order of the machine. It also mixes
+    the axes of Zarr 3 where ``transpose`` follows ``fixedscaleoffset``, so they keep their order.
     """
     found = False
     codecs: list[Any] = []
