@@ -37,7 +37,7 @@ class Rank(IntEnum):
     STAGED_ROWS = 7  # rows of chunks in a staging file
     BUDGET = 8  # bytes of memory; held while memory is reclaimed
     CACHE = 9  # decoded chunks and slabs
-    LOADERS = 10  # jobs for threads
+    THREADS = 10  # jobs for threads
 
 
 class LockOrderError(AssertionError):

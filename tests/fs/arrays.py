@@ -18,9 +18,9 @@ from zarrfs.errors import ChunkError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
+from zarrfs.threads import Threads
 
 _SECONDS = 20
 _PLENTY = 64 << 20
@@ -71,7 +71,7 @@ class Cached:
         self.store = store
         self.budget = MemoryBudget(budget)
         self.stats = Stats()
-        self.pool = LoaderPool(loaders)
+        self.pool = Threads(loaders)
         self.cache = BlockCache(self.budget, self.pool, self.stats)
         self.array = CachedArray(self.cache, open_array(store, memory=budget), recheck)
 

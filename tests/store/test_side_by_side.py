@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from zarrfs.store import workers as store_workers
+from tests.waiting import wait_until
+from zarrfs import threads as zarrfs_threads
 from zarrfs.store.remote.ranges.side_by_side import SideBySide
-from zarrfs.store.workers import Crew, Workers
+from zarrfs.store.workers import Workers
+from zarrfs.threads import Threads
 
 PATHS = ["a", "b", "c"]
 
@@ -25,7 +27,7 @@ def test_the_thread_of_an_operation_repeats_its_requests_itself(read):
         return number
 
     def operation() -> list[object]:
-        return list(read(SideBySide(Crew(0), PATHS, send, str)))
+        return list(read(SideBySide(Threads(0), PATHS, send, str)))
 
     workers = Workers(max_abandoned=1)
     assert workers.run(operation, 5, lambda failure, made: 0.001) == [0, 1, 2]
@@ -46,38 +48,34 @@ def test_requests_are_sent_by_the_threads_that_the_system_has(read, most, monkey
         started.append(thread)
         start(thread)
 
-    crew = Crew(8)
+    pool = Threads(8)
     monkeypatch.setattr(threading.Thread, "start", start_some)
     for _ in range(3):
-        assert list(read(SideBySide(crew, PATHS, PATHS.__getitem__, str))) == PATHS
+        assert list(read(SideBySide(pool, PATHS, PATHS.__getitem__, str))) == PATHS
     assert len(started) == most
 
 
 @pytest.mark.timeout(60)
 def test_threads_without_work_end_and_lose_no_call(monkeypatch):
-    monkeypatch.setattr(store_workers, "IDLE_S", 0.0001)
+    monkeypatch.setattr(zarrfs_threads, "IDLE_S", 0.0001)
     before = set(threading.enumerate())
-    workers, crew = Workers(max_abandoned=1), Crew(4)
+    workers, pool = Workers(max_abandoned=1), Threads(4)
 
     def operation(number: int) -> list[int]:
         time.sleep(number % 7 / 10_000)
-        return SideBySide(crew, PATHS, lambda which: number + which, str).all()
+        return SideBySide(pool, PATHS, lambda which: number + which, str).all()
 
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda n: workers.run(lambda: operation(n), 5), range(500)))
+    with ThreadPoolExecutor(4) as callers:
+        found = list(callers.map(lambda n: workers.run(lambda: operation(n), 5), range(500)))
     assert found == [[n, n + 1, n + 2] for n in range(500)]
-    while set(threading.enumerate()) - before:
-        # In CPython 3.11 a thread whose time ends while another takes its work waits for more work.
-        crew.help(lambda: None, 1)
-        workers.run(lambda: None, 5)
-        time.sleep(0.01)
+    wait_until(lambda: not set(threading.enumerate()) - before)
     assert workers.run(lambda: 1, 5) == 1
     workers.close()
 
 
 @pytest.mark.timeout(60)
 def test_closing_ends_threads_without_work_now_and_others_after_it(monkeypatch):
-    monkeypatch.setattr(store_workers, "IDLE_S", 3600)
+    monkeypatch.setattr(zarrfs_threads, "IDLE_S", 3600)
     before = set(threading.enumerate())
     workers, over = Workers(max_abandoned=1), threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -86,5 +84,4 @@ def test_closing_ends_threads_without_work_now_and_others_after_it(monkeypatch):
         workers.close()
         over.set()
         assert waiting.result()
-    while set(threading.enumerate()) - before:
-        time.sleep(0.01)
+    wait_until(lambda: not set(threading.enumerate()) - before)

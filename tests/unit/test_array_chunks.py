@@ -18,8 +18,8 @@ from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.stats import Stats
 from zarrfs.format.metadata.v3 import parse_node
-from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.memory.budget import MemoryBudget
+from zarrfs.threads import Threads
 
 SIDE = 512
 COUNT = 8
@@ -27,7 +27,7 @@ ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 
 
 def block_cache(budget):
-    pool = LoaderPool(0)
+    pool = Threads(0)
     return BlockCache(budget, pool, Stats())
 
 

@@ -11,8 +11,8 @@ from zarrfs.cache.read.array_chunks import ArrayChunks, CachedChunk
 from zarrfs.cache.read.block_cache import BlockCache, BufferEntry
 from zarrfs.cache.read.flights import Flights, Keep
 from zarrfs.cache.stats import Stats
-from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.memory.budget import MemoryBudget
+from zarrfs.threads import Threads
 
 KIB = 1 << 10
 SIZE = 8 * KIB
@@ -35,7 +35,7 @@ class Cache:
 
     def __init__(self):
         self.budget = MemoryBudget(8 * SIZE)
-        self.blocks = BlockCache(self.budget, LoaderPool(0), Stats())
+        self.blocks = BlockCache(self.budget, Threads(0), Stats())
         self.chunks = ArrayChunks(self.blocks)
         self.slabs = {}
 

@@ -23,10 +23,10 @@ from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.errors import BudgetExceeded, StoreError, StoreReadOnly
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.jobs.executor import Processes
-from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
+from zarrfs.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Caches:
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.traits.near else _REMOTE_LOADERS
         self.loaders = loaders
-        self.pool = LoaderPool(loaders)
+        self.pool = Threads(loaders)
         shared = None if workers is None else workers.memory
         self.cache = BlockCache(self.budget, self.pool, self.stats, config.spill, shared)
         passing = self.cache.arena

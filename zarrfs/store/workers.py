@@ -8,7 +8,6 @@ they never keep the process from ending.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +16,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from zarrfs.errors import StoreUnavailable
+from zarrfs.threads import Threads
 
 _T = TypeVar("_T")
 
 _current = threading.local()
 
-# Threads without work end after this time.
-IDLE_S = 10.0
+# More calls than ever run at once.
+_MANY = 1 << 20
 
 
 def current_call() -> Call[Any]:
@@ -105,87 +105,6 @@ def _never(_failure: StoreUnavailable, _made: int) -> None:
     return None
 
 
-class Crew:
-    """Threads that are made when there is work for them, and end after a while without any.
-
-    most : number of threads.
-    name : of each of them.
-
-    Shared state, under ``_lock``: ``_threads``, how many there are; ``_free``, how many of them
-    have no work and were given none; ``_surplus``, how much work has no thread yet.
-    """
-
-    def __init__(self, most: float, name: str = "requests") -> None:
-        self._most = most
-        self._name = name
-        self._lock = threading.Lock()
-        self._threads = self._free = self._surplus = 0
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-
-    def help(self, work: Callable[[], None], count: int) -> bool:
-        """Have ``count`` threads call ``work``.
-
-        work : must not raise, and must return when nothing is left to do, because a thread may
-            come late.
-
-        Returns whether one of them begins at once.
-        """
-        begins = False
-        if not self._most:
-            return begins
-        with self._lock:
-            for _ in range(count):
-                if self._free:
-                    self._free -= 1
-                    begins = True
-                elif self._threads < self._most:
-                    # Work that hangs must not keep the process from ending.
-                    thread = threading.Thread(target=self._serve, daemon=True, name=self._name)
-                    try:
-                        thread.start()
-                    except RuntimeError:
-                        # The system has no more threads; those that there are do the work.
-                        break
-                    self._threads += 1
-                    begins = True
-                else:
-                    self._surplus += 1
-                self._work.put(work)
-        return begins
-
-    def close(self) -> None:
-        """End threads without work now, and others after their work. Idempotent."""
-        with self._lock:
-            self._most = 0
-            for _ in range(self._free):
-                self._work.put(None)
-            self._free = 0
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                work = self._work.get(timeout=IDLE_S)
-            except Empty:
-                with self._lock:
-                    if self._free:
-                        self._free -= 1
-                        self._threads -= 1
-                        return
-                continue
-            if work is None:
-                return
-            work()
-            # It must not keep the results of its operation in memory.
-            del work
-            with self._lock:
-                if not self._most:
-                    return
-                if self._surplus:
-                    self._surplus -= 1
-                else:
-                    self._free += 1
-
-
 class Workers:
     """Threads that run calls for other threads.
 
@@ -198,7 +117,7 @@ class Workers:
     def __init__(self, *, max_abandoned: int) -> None:
         self._max_abandoned = max_abandoned
         self._lock = threading.Lock()
-        self._crew = Crew(math.inf, "store")
+        self._threads = Threads(_MANY, "store")
         self._busy: set[Call[Any]] = set()
         self._abandoned = 0
         self._closed = False
@@ -278,7 +197,7 @@ class Workers:
         """End idle threads now, and busy threads after their call. Idempotent."""
         with self._lock:
             self._closed = True
-        self._crew.close()
+        self._threads.close(0)
 
     def _begin_call(self, call: Call[_T]) -> None:
         with self._lock:
@@ -286,7 +205,7 @@ class Workers:
                 raise WorkersClosed
             if self._abandoned >= self._max_abandoned:
                 raise TooManyAbandoned
-            if not self._crew.help(partial(self._perform, call), 1):
+            if not self._threads.begin(partial(self._perform, call)):
                 raise RuntimeError("can't start new thread")
             self._busy.add(call)
 

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.stats import Stats
-from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
+from zarrfs.threads import Threads
 
 # Seconds for which a used buffer is safe from loads that no reader waits for.
 _IDLE = 10.0
@@ -86,7 +86,7 @@ class BlockCache:
     def __init__(
         self,
         budget: MemoryBudget,
-        pool: LoaderPool,
+        pool: Threads,
         stats: Stats,
         spill_directory: str | None = None,
         shared: SharedMemory | None = None,

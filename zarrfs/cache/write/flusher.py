@@ -42,9 +42,9 @@ from zarrfs.errors import (
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Processes, perform
-from zarrfs.jobs.shared_work import SharedWork
 from zarrfs.jobs.store_chunks import NewObject, StoreChunks
 from zarrfs.store.base import ANY, Expected, Generation
+from zarrfs.threads import SharedWork
 
 log = logging.getLogger(__name__)
 

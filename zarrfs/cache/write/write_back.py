@@ -17,12 +17,11 @@ from zarrfs.cache.write.journal.journal import Journal, Kept
 from zarrfs.cache.write.journal.pending import Pending
 from zarrfs.errors import BudgetExceeded, ChunkError, ZarrfsError
 from zarrfs.format.chunk_grid import Index
-from zarrfs.jobs.loaders import LoaderPool
-from zarrfs.jobs.shared_work import share
 from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import LongWait, MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
+from zarrfs.threads import Threads, share
 
 R = TypeVar("R")
 
@@ -125,10 +124,10 @@ class WriteBack:
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
-        self._pool = LoaderPool(flushers)
+        self._pool = Threads(flushers)
         # Encoding and copying wait for a processor only, storing for a store that may be distant.
         # Copies come first: `share` has its helpers come after what others wait for.
-        self._helpers = LoaderPool(max(_COPIERS, min(flushers - 1, cpu_count() or 1)))
+        self._helpers = Threads(max(_COPIERS, min(flushers - 1, cpu_count() or 1)))
         self._storing_now = 0
         self._delay = delay
         # In the order of `register`.

@@ -24,9 +24,9 @@ from zarrfs.fs.nodes.flat_array import FlatArray
 from zarrfs.fs.nodes.group_files import MountedGroup
 from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
-from zarrfs.jobs.loaders import LoaderPool
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
+from zarrfs.threads import Threads
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
 from zarrfs.views.facts.around import around, read_outside
@@ -75,7 +75,7 @@ class NodeOpener:
         self._members = members
         self._plain = plain
         # Threads that read files; few mounts have any to read.
-        self._file_threads = LoaderPool(_FILE_THREADS)
+        self._file_threads = Threads(_FILE_THREADS)
         self._started_ns = time.time_ns()
         # The groups above the source, once an array has asked for them.
         self._groups_above: Groups | None = None

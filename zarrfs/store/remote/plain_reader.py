@@ -32,7 +32,7 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.store.workers import Crew
+from zarrfs.threads import Threads
 
 _FOR_MANY_THREADS = frozenset(
     {
@@ -86,7 +86,7 @@ class PlainReader:
         kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
         alone = not filesystem.async_impl and kind not in _FOR_MANY_THREADS
         self._turn: AbstractContextManager[object] = threading.Lock() if alone else nullcontext()
-        self._crew = Crew(0 if alone else config.concurrency)
+        self._threads = Threads(0 if alone else config.concurrency, "requests")
         self._on_loop = OnLoop(lambda: filesystem.loop, config.timeout_s)
 
     def info(self, path: str) -> ObjectInfo:
@@ -168,7 +168,7 @@ class PlainReader:
                     data = filesystem.cat_file(path, **span)
             return data
 
-        return SideBySide(self._crew, [path] * len(spans), fetch, self._config.redact).all()
+        return SideBySide(self._threads, [path] * len(spans), fetch, self._config.redact).all()
 
     def _describe(self, path: str) -> tuple[ObjectInfo, bool]:
         """The description of the object, and whether its size is known."""

@@ -23,7 +23,8 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.store.workers import Crew, current_call
+from zarrfs.store.workers import current_call
+from zarrfs.threads import Threads
 
 Part: TypeAlias = Any
 """Bytes as they arrive: a buffer with a length."""
@@ -85,7 +86,7 @@ class RangedReader:
         # Until a service has honoured a range, the first request of an operation is sent alone:
         # several whole objects at once could fill the memory.
         self._honours_ranges = False
-        self._crew = Crew(config.concurrency)
+        self._threads = Threads(config.concurrency, "requests")
 
     def info(self, path: str) -> ObjectInfo:
         return self._config.state(self._service.head(path))
@@ -134,7 +135,7 @@ class RangedReader:
         def send(number: int) -> Blob:
             return self.get(paths[number], limit)
 
-        return SideBySide(self._crew, paths, send, self._config.redact).in_order()
+        return SideBySide(self._threads, paths, send, self._config.redact).in_order()
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Blob]:
         requests = self._requests(ranges)
@@ -182,7 +183,7 @@ class RangedReader:
         def send(number: int) -> tuple[Piece, ObjectInfo]:
             return self._fetch(path, wanted[number], cap, into)
 
-        return SideBySide(self._crew, [path] * len(wanted), send, self._config.redact).all()
+        return SideBySide(self._threads, [path] * len(wanted), send, self._config.redact).all()
 
     def _fetch(
         self, path: str, wanted: ByteRange, cap: int, into: Into | None

@@ -16,7 +16,8 @@ from typing import Generic, TypeVar
 
 from zarrfs.errors import StoreUnavailable
 from zarrfs.store.remote.foreign_errors import converted
-from zarrfs.store.workers import Crew, current_call, part_of_call
+from zarrfs.store.workers import current_call, part_of_call
+from zarrfs.threads import Threads
 
 _T = TypeVar("_T")
 
@@ -38,12 +39,12 @@ class SideBySide(Generic[_T]):
 
     def __init__(
         self,
-        crew: Crew,
+        threads: Threads,
         paths: Sequence[str],
         send: Callable[[int], _T],
         redact: Callable[[str], str],
     ) -> None:
-        self._crew = crew
+        self._threads = threads
         self._paths = paths
         self._send = send
         self._redact = redact
@@ -58,7 +59,7 @@ class SideBySide(Generic[_T]):
         """The result of each request, or the exception of its last attempt."""
         count = len(self._paths)
         # This thread hands over results. It sends requests only if others are late.
-        helped = count > 1 and self._crew.help(part_of_call(self._run), count)
+        helped = count > 1 and self._have_help(count)
         found: dict[int, _T | Exception] = {}
         try:
             for number in range(count):
@@ -79,7 +80,7 @@ class SideBySide(Generic[_T]):
         """
         count = len(self._paths)
         if count > 1:
-            self._crew.help(part_of_call(self._run), count - 1)
+            self._have_help(count - 1)
         self._run()
         results: dict[int, _T] = {}
         failure: Exception | None = None
@@ -100,6 +101,14 @@ class SideBySide(Generic[_T]):
         if failure is not None:
             raise failure
         return [results[number] for number in range(count)]
+
+    def _have_help(self, helpers: int) -> bool:
+        """Have other threads send requests, too; returns whether one of them begins now."""
+        run = part_of_call(self._run)
+        begins = False
+        for _ in range(min(helpers, self._threads.count)):
+            begins |= bool(self._threads.begin(run, wait=True))
+        return begins
 
     def _next(self) -> tuple[int, _T | Exception]:
         """A request that has ended; raises `TimeoutError` if the operation was abandoned."""

@@ -32,7 +32,8 @@ from zarrfs.store.remote.ranges.side_by_side import SideBySide
 from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceError
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
-from zarrfs.store.workers import Crew, current_call
+from zarrfs.store.workers import current_call
+from zarrfs.threads import Threads
 
 _SMALLEST_PART = 5 << 20
 _MOST_PARTS = 10_000
@@ -58,7 +59,7 @@ class S3Writer:
     def __init__(self, service: S3Service, root: str, config: RequestConfig) -> None:
         self._service = service
         self._on_loop = service.on_loop
-        self._crew = Crew(config.concurrency)
+        self._threads = Threads(config.concurrency, "requests")
         self._root = root
         self._config = config
         self._lock = threading.Lock()
@@ -168,7 +169,7 @@ class S3Writer:
             return {"PartNumber": number + 1, "ETag": reply["ETag"]}
 
         try:
-            parts = SideBySide(self._crew, [path] * len(pieces), send, self._config.redact).all()
+            parts = SideBySide(self._threads, [path] * len(pieces), send, self._config.redact).all()
             listed = {"Parts": parts}
             return self._ask(
                 "complete_multipart_upload", path, MultipartUpload=listed, **upload, **conditions
