@@ -37,11 +37,11 @@ def only(changes):
 
 
 def now(changes):
-    return changes.now(only(changes))
+    return changes.now(only(changes), 0)
 
 
 def over(changes, base):
-    return changes.over(only(changes), base)
+    return changes.over(only(changes), base, 0)
 
 
 def stored_over(copy: TileCopy, base):
@@ -72,12 +72,12 @@ def test_what_changes_while_it_is_stored_stays_new_and_nothing_else():
     copy = dirty.begin_store()
     dirty.write((slice(1, 2),), bytes_of(22), U1)
     assert stored_over(copy, bytes_of(90, 91, 92, 93)).tolist() == [1, 2, 92, 93]
-    assert not dirty.stored(copy)
+    assert not dirty.stored(copy, 0)
     assert dirty.copy().marked.tolist() == [False, True, False, False]
     # By now another has changed the first element.
     copy = dirty.begin_store()
     assert stored_over(copy, bytes_of(50, 2, 92, 93)).tolist() == [50, 22, 92, 93]
-    assert dirty.stored(copy)
+    assert dirty.stored(copy, 0)
 
 
 def test_a_tile_whose_rest_comes_before_storing_has_ended_is_whole():
@@ -86,7 +86,7 @@ def test_a_tile_whose_rest_comes_before_storing_has_ended_is_whole():
     dirty.write((slice(0, 2),), bytes_of(1, 2), U1)
     copy = dirty.begin_store()
     dirty.write((slice(1, 2),), bytes_of(3), U1)
-    assert not dirty.stored(copy)
+    assert not dirty.stored(copy, 0)
     for place in (0, 2, 3):
         assert not dirty.whole
         dirty.write((slice(place, place + 1),), bytes_of(place), U1)
@@ -122,7 +122,7 @@ def test_parts_that_come_while_it_is_stored_stay():
     copy = dirty.begin_store()
     dirty.write_part((1,), bytes_of(0, 2), known(0, 1))
     assert stored_over(copy, np.array([0xAAAA, 0xBBBB], U2)).tolist() == [0xAA01, 0xBBBB]
-    assert not dirty.stored(copy)
+    assert not dirty.stored(copy, 0)
     assert list(dirty.parts) == [(1,)]
     assert over(dirty, np.array([0xAA01, 0xBBBB], U2)).tolist() == [0xAA01, 0x02BB]
 
@@ -146,7 +146,7 @@ def test_elements_adopted_while_others_are_stored_stay_new():
     dirty.write((slice(0, 2),), bytes_of(1, 2), U1)
     copy = dirty.begin_store()
     dirty.adopt(bytes_of(0, 22, 33, 0), known(0, 1, 1, 0))
-    assert not dirty.stored(copy)
+    assert not dirty.stored(copy, 0)
     assert dirty.copy().marked.tolist() == [False, True, True, False]
     assert over(dirty, bytes_of(1, 2, 93, 94)).tolist() == [1, 22, 33, 94]
 
@@ -205,7 +205,7 @@ def _any_changes(form: TileForm, data, size) -> None:
         for place in np.ndindex(*counts):
             part = form.part(place)
             base = as_chunk(stored[part])
-            chunk = dirty.over(place, base) if bring else dirty.now(place)
+            chunk = dirty.over(place, base, 0) if bring else dirty.now(place, 0)
             if chunk is not None:
                 cut = tuple(slice(0, n - s.start) for n, s in zip(valid, part, strict=True))
                 assert (as_cells(chunk)[cut] == now[part][cut]).all()
@@ -247,7 +247,7 @@ def _any_changes(form: TileForm, data, size) -> None:
                 after[part] = as_cells(chunk)
             assert (after[inside] == begun[inside]).all(), "what is stored must not change"
             stored = after
-            if dirty.stored(copy):
+            if dirty.stored(copy, 0):
                 assert (stored[inside] == now[inside]).all()
                 dirty = TileChanges(form)
             copy = None
@@ -458,10 +458,10 @@ def test_few_changes_that_are_stored_are_forgotten_and_later_ones_are_not():
     copy = changes.begin_store()
     changes.write((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
     before = changes.taken
-    assert not changes.stored(copy)
+    assert not changes.stored(copy, 0)
     assert changes.taken < before
     assert over(changes, np.zeros((64, 16), U2)).sum() == 7
-    assert changes.stored(changes.begin_store())
+    assert changes.stored(changes.begin_store(), 0)
 
 
 def test_few_changes_that_are_stored_leave_room_for_as_many_later_ones():
@@ -471,7 +471,7 @@ def test_few_changes_that_are_stored_leave_room_for_as_many_later_ones():
         changes.write(block, np.full((6, 16), row, U2), U2)
         copy = changes.begin_store()
         changes.write((slice(63, 64), slice(0, 1)), np.full((1, 1), row, U2), U2)
-        assert not changes.stored(copy)
+        assert not changes.stored(copy, 0)
         assert changes.chunk is None
 
 
@@ -482,7 +482,7 @@ def test_few_changes_that_become_many_while_they_are_stored():
     changes.write((slice(7, 8), slice(0, 1)), np.full((1, 1), 7, U2), U2)
     changes.write((slice(10, 60), slice(0, 16)), np.full((50, 16), 6, U2), U2)
     assert changes.chunk is not None
-    assert not changes.stored(copy)
+    assert not changes.stored(copy, 0)
     assert changes.copy().marked[:10].sum() == 1
     assert changes.copy().marked[7, 0]
     assert changes.copy().marked[10:60].all()
@@ -508,16 +508,39 @@ def test_stored_elements_are_copied_beside_changes_once():
     """Otherwise each read of a chunk with changes would copy all of it."""
     dirty = tile((4, 6), U2, chunk=(2, 6))
     dirty.write((slice(1, 4), slice(3)), np.full((3, 3), 5, U2), U2)
-    assert dirty.now((0, 0)) is None
+    assert dirty.now((0, 0), 0) is None
     base = np.full((2, 6), 8, U2)
-    first = dirty.over((0, 0), base)
-    again = dirty.now((0, 0))
+    first = dirty.over((0, 0), base, 0)
+    again = dirty.now((0, 0), 0)
     assert again is not None
     assert np.shares_memory(again, first)
     assert again.tolist() == [[8] * 6, [5] * 3 + [8] * 3]
-    assert dirty.now((1, 0)) is None
+    assert dirty.now((1, 0), 0) is None
     # Of two loads, the one that began earlier may come later.
-    assert (dirty.over((0, 0), np.full((2, 6), 7, U2)) != 7).all()
+    assert (dirty.over((0, 0), np.full((2, 6), 7, U2), 0) != 7).all()
+
+
+def test_stored_elements_beside_changes_count_until_others_change_them():
+    dirty = tile((6,), U2)
+    dirty.write((slice(3),), np.full(3, 5, U2), U2)
+    new, old = np.full(6, 8, U2), np.full(6, 7, U2)
+    assert dirty.over((0,), old, 3).tolist() == [5] * 3 + [7] * 3
+    assert dirty.now((0,), 4) is None
+    assert dirty.over((0,), new, 4).tolist() == [5] * 3 + [8] * 3
+    # Loads that began before that, or before a check, may end later. Nobody else gets theirs.
+    for foreign in (3, -1):
+        assert dirty.over((0,), old, foreign).tolist() == [5] * 3 + [7] * 3
+        assert dirty.now((0,), 4).tolist() == [5] * 3 + [8] * 3
+
+
+def test_a_tile_that_was_stored_counts_until_others_change_it():
+    dirty = tile((6,), U2)
+    dirty.write((slice(6),), np.full(6, 5, U2), U2)
+    copy = dirty.begin_store()
+    dirty.write((slice(3),), np.full(3, 6, U2), U2)
+    assert not dirty.stored(copy, 3)
+    assert dirty.now((0,), 3).tolist() == [6] * 3 + [5] * 3
+    assert dirty.now((0,), 4) is None
 
 
 def test_a_read_of_a_chunk_with_changes_takes_no_memory_for_another_chunk():
@@ -525,7 +548,7 @@ def test_a_read_of_a_chunk_with_changes_takes_no_memory_for_another_chunk():
     dirty.write((slice(200), slice(200)), np.ones((200, 200)), np.dtype("<f8"))
     base = np.zeros((256, 256))
     tracemalloc.start()
-    dirty.over((0, 0), base)
+    dirty.over((0, 0), base, 0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < base.nbytes // 2

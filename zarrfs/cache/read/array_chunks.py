@@ -222,12 +222,17 @@ class Freshness:
         self.changed_ns = 0
         self.checks = self.not_before = 0
 
-    def saw(self, seen: Iterable[tuple[Index, Generation | None]]) -> list[Index]:
+    def saw(
+        self,
+        seen: Iterable[tuple[Index, Generation | None]],
+        drop: Callable[[set[Index]], None],
+    ) -> None:
         """Stored objects were read in these states (None: one does not exist).
 
-        Returns those that were in another state before, so that earlier data are out of date.
+        drop : called with those that were in another state before, if any. `foreign` grows only
+            when it has returned: who saw the new value is served no older data.
         """
-        changed = []
+        changed: dict[Index, Generation | None] = {}
         with self._lock:
             known = self._seen
             for stored, generation in seen:
@@ -235,11 +240,13 @@ class Freshness:
                     if len(known) <= _MOST_CHECKED:
                         known[stored] = generation
                 elif known[stored] != generation:
-                    known[stored] = generation
-                    changed.append(stored)
-                    self.foreign += 1
-                    self._note_change()
-        return changed
+                    changed[stored] = generation
+        if changed:
+            drop(set(changed))
+            with self._lock:
+                self._seen.update(changed)
+                self.foreign += 1
+                self._note_change()
 
     def remembers(self, stored: Iterable[Index]) -> bool:
         """Whether `saw` would record the state of any of these objects.
@@ -277,7 +284,7 @@ class Freshness:
             self.foreign += 1
             self.epoch += 1
 
-    def check(self, drop: Callable[[list[Index]], None]) -> None:
+    def check(self, drop: Callable[[set[Index]], None]) -> None:
         """Bring `epoch` up to date. May block; one thread at a time checks, others wait for it.
 
         drop : called with the stored objects that have changed, if any. The check is over, and
@@ -288,7 +295,7 @@ class Freshness:
             if self.due():
                 self._check(drop)
 
-    def _check(self, drop: Callable[[list[Index]], None]) -> None:
+    def _check(self, drop: Callable[[set[Index]], None]) -> None:
         now = time.monotonic()
         with self._lock:
             seen = dict(self._seen)
@@ -306,7 +313,7 @@ class Freshness:
         changed = [stored for stored, state in seen.items() if self._state(stored) != state]
         if changed:
             self._array.forget(changed)
-            drop(changed)
+            drop(set(changed))
         with self._lock:
             for stored in changed:
                 # A load may have seen the present state since.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from zarrfs.array.array import Array
 from zarrfs.array.block import Block
@@ -140,8 +141,17 @@ class CachedArray:
 
     # --- invalidation -----------------------------------------------------------
 
-    def stored_anew(self, states: Mapping[Index, Generation | None]) -> None:
-        """This mount has replaced stored objects, which are in these states now."""
+    def stored_anew(
+        self,
+        states: Mapping[Index, Generation | None],
+        replaced: Mapping[Index, Generation | None],
+    ) -> None:
+        """This mount has replaced stored objects.
+
+        states : in which they are now.
+        replaced : those in which they were read for that.
+        """
+        self.freshness.saw(replaced.items(), partial(self._loads.drop_stored, loading=True))
         for stored, generation in states.items():
             self.freshness.wrote(stored, generation)
         self.array.forget(states)
@@ -161,6 +171,6 @@ class CachedArray:
         if self.freshness.due():
             # Before the check, which is then still due for the next open.
             self._encoding.check_read()
-        self.freshness.check(lambda changed: self._loads.drop_stored(set(changed), loading=True))
+        self.freshness.check(partial(self._loads.drop_stored, loading=True))
         before, self._reported_epoch = self._reported_epoch, self.freshness.epoch
         return before != self._reported_epoch

@@ -260,8 +260,7 @@ class ChunkLoads:
             # All chunks of a shard come from one state of it, and follow each other.
             if not seen or seen[-1][0] != stored:
                 seen.append((stored, result.generation))
-        if changed := self.freshness.saw(seen):
-            self.drop_stored(set(changed))
+        self.freshness.saw(seen, self.drop_stored)
 
     def _fail(self, load: _Load, error: ChunkError) -> None:
         with self.cache.lock:

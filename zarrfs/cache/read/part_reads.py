@@ -156,8 +156,7 @@ class PartReads:
         read = self._parts.read(index, span, self._most)
         if read is not None:
             stored = self._array.layout.stored_index(index)
-            if self._loads.freshness.saw([(stored, read.generation)]):
-                self._loads.drop_stored({stored})
+            self._loads.freshness.saw([(stored, read.generation)], self._loads.drop_stored)
         return read
 
     def _note(self, index: Index, span: Span, read: PartRead | None) -> None:

@@ -113,8 +113,7 @@ class Scanner:
     def _note(self, chunks: int, read: BlockRead) -> ChunkError | None:
         """Count the chunks that were read, and forget cached chunks that are older."""
         stats = self._cache.stats
-        if changed := self._freshness.saw(read.seen):
-            self._loads.drop_stored(set(changed))
+        self._freshness.saw(read.seen, self._loads.drop_stored)
         stats.misses += chunks
         stats.loads += read.chunks
         stats.decoded_bytes += read.decoded_bytes

@@ -260,8 +260,11 @@ class DirtyObjects:
         whole = len(copies) == found.wanted and all(copy.whole for copy in copies.values())
         return Taken(copies, whole, len(copies) < len(changes))
 
-    def forget_stored(self, stored: Index, copies: dict[Index, TileCopy]) -> int:
-        """Forget the changes that are stored; returns the bytes of memory that this frees."""
+    def forget_stored(self, stored: Index, copies: dict[Index, TileCopy], foreign: int) -> int:
+        """Forget the changes that are stored; returns the bytes of memory that this frees.
+
+        foreign : see `TileChanges.stored`.
+        """
         freed = 0
         with self.changed:
             found = self._objects[stored]
@@ -272,7 +275,7 @@ class DirtyObjects:
             changes = found.tiles[tile]
             with changes.lock:
                 was_whole = changes.whole
-                changes.gone = changes.stored(copy)
+                changes.gone = changes.stored(copy, foreign)
                 if changes.gone:
                     freed += changes.charged
                     with self.changed:

@@ -252,18 +252,20 @@ class Flusher(Changes):
                 self._encoding.check_inside(stored)
                 copies[stored] = self._dirty.copies(stored, self._room)
         anew: dict[Index, Generation | None] = {}
+        replaced: dict[Index, Generation | None] = {}
+        foreign = self._cached.freshness.foreign
         for stored, (now, expected) in self._store_copies(copies, errors).items():
             if isinstance(now, ZarrfsError):
                 errors[stored] = now
                 continue
             if expected is not ANY:
                 # Storing has read the chunks as other writers have changed them.
-                self._cached.freshness.saw([(stored, expected)])
+                replaced[stored] = expected
             anew[stored] = now
-        self._cached.stored_anew(anew)
+        self._cached.stored_anew(anew, replaced)
         freed = 0
         for stored, state in anew.items():
-            freed += self._dirty.forget_stored(stored, copies[stored].tiles)
+            freed += self._dirty.forget_stored(stored, copies[stored].tiles, foreign)
             self._states[stored] = state_name(state)
             if copies[stored].more:
                 tried.more.add(stored)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zarrfs.cache.write.tile_copy import (
     Bits,
@@ -55,6 +56,7 @@ class TileChanges(TileCopy):
     lock : held while elements are copied in or out. The caller of every method holds it, unless the
         method says otherwise. The event loop never waits for it.
     charged : bytes of memory that are reserved for it.
+    foreign : in methods, the `Freshness.foreign` that stored elements are from, or must be from.
     gone : whether it is stored, and its object has forgotten it: new changes need a new instance.
     """
 
@@ -79,8 +81,8 @@ class TileChanges(TileCopy):
         self._elements = 0
         self._owns = self._owns_marks = True
         self._missing = math.prod(form.valid)
-        # For each read chunk, whether its unmarked elements have their stored values.
-        self._based: Bits | None = None
+        # For each read chunk, the `Freshness.foreign` its unmarked elements are from; -1: none.
+        self._based: NDArray[np.int64] | None = None
         # Whether a copy that is being stored shares the memory: marked elements must not change.
         self._lent = False
         # How many patches are being stored; None: no thread stores the tile.
@@ -187,7 +189,7 @@ class TileChanges(TileCopy):
             self._write(where, whole.reshape((1,) * len(place)), whole.dtype, there=False)
             return True
         self._begin_change(None)
-        if self._based is not None and self._based[self.form.chunk_of(place)]:
+        if self._based is not None and self._based[self.form.chunk_of(place)] >= 0:
             self._element(place)[known] = value[known]
         return True
 
@@ -203,7 +205,7 @@ class TileChanges(TileCopy):
 
     # --- reading ----------------------------------------------------------------
 
-    def now(self, place: Index) -> Chunk | None:
+    def now(self, place: Index, foreign: int) -> Chunk | None:
         """A read chunk, if every element inside the array has its new or stored value, else None.
 
         None also while another thread has the lock, which this takes without waiting. Readers may
@@ -212,29 +214,31 @@ class TileChanges(TileCopy):
         if not self.lock.acquire(blocking=False):
             return None
         try:
-            based = self._based is not None and self._based[place]
+            based = self._based is not None and self._based[place] == foreign
             return self.part(place) if (self.whole or based) and not self.gone else None
         finally:
             self.lock.release()
 
-    def over(self, place: Index, base: Chunk) -> Chunk:
+    def over(self, place: Index, base: Chunk, foreign: int) -> Chunk:
         """As `merged`; the elements that are not new get their stored values in this memory.
+
+        foreign : the value of `Freshness.foreign` before ``base`` was asked for; -1: a check has
+            begun since, so ``base`` is not kept.
 
         Without that, each read of a chunk with changes would copy all of it: a program that
         changes an array in chunks of 16 MiB in place took twice the processor time.
         """
-        if self.whole or self.chunk is None:
+        based = np.full(self.form.counts, -1) if self._based is None else self._based
+        if self.whole or self.chunk is None or foreign < max(0, based[place]):
             return self.merged(place, base)
-        part = self.form.part(place)
-        if self._based is None:
-            self._based = np.zeros(self.form.counts, bool)
+        self._based, part = based, self.form.part(place)
         # Others may read the chunk already if it has its stored elements.
-        if not self._based[place]:
+        if self._based[place] != foreign:
             copy_marked(cut(self.chunk, part), base, ~self.marked[part])
             for at, (value, known) in self.parts.items():
                 if within(at, part):
                     self._element(at)[known] = value[known]
-            self._based[place] = True
+            self._based[place] = foreign
         return cut(self.chunk, part)
 
     # --- storing ----------------------------------------------------------------
@@ -258,7 +262,7 @@ class TileChanges(TileCopy):
         self._storing = len(self.patches)
         return self.copy()
 
-    def stored(self, copy: TileCopy) -> bool:
+    def stored(self, copy: TileCopy, foreign: int) -> bool:
         """``copy`` has been stored; returns whether the tile has not changed since the copy.
 
         If it has, only the later changes stay new. The stored elements may be newer than the
@@ -280,7 +284,7 @@ class TileChanges(TileCopy):
         later = np.zeros(self.form.shape, bool) if self._later is None else self._later
         self.end_store()
         # Elements that were not new have been merged with stored ones, but not in this memory.
-        self._based = np.ones(self.form.counts, bool) if copy.whole else None
+        self._based = np.full(self.form.counts, foreign) if copy.whole else None
         self._set_marks(later)
         return False
 

@@ -100,7 +100,9 @@ class WritableArray(CachedArray):
             return None
         tile, place = self.tiles.locate(index)
         changes = self._dirty.find(tile)
-        return super().get(index) if changes is None else changes.now(place)
+        if changes is None:
+            return super().get(index)
+        return changes.now(place, self.freshness.foreign)
 
     def get_all(self, indices: Sequence[Index]) -> Sequence[Chunk] | None:
         if self.clean:
@@ -132,13 +134,13 @@ class WritableArray(CachedArray):
         if self.clean:
             super().request(indices, deliver, done, keep=keep, ahead=ahead)
             return
-        slow = self.gathering.pending
+        slow, foreign = self.gathering.pending, self.freshness.foreign
         left = list(indices) if slow else []
         ready: list[tuple[Index, Chunk]] = []
         for index in () if slow else indices:
             tile, place = self.tiles.locate(index)
             changes = self._dirty.find(tile)
-            if changes is not None and (chunk := changes.now(place)) is not None:
+            if changes is not None and (chunk := changes.now(place, foreign)) is not None:
                 ready.append((index, chunk))
             else:
                 left.append(index)
@@ -166,7 +168,8 @@ class WritableArray(CachedArray):
         ahead: bool = False,
     ) -> None:
         """Deliver chunks as they are stored, with their changes."""
-        layout = self.array.layout
+        layout, freshness = self.array.layout, self.freshness
+        foreign, checks = freshness.foreign, freshness.checks
         stored_since = self._dirty.enter()
         outdated: list[Index] = []
 
@@ -184,7 +187,8 @@ class WritableArray(CachedArray):
                     elif changes is None:
                         found.append((index, chunk))
                     else:
-                        found.append((index, changes.over(place, chunk)))
+                        current = foreign if checks == freshness.checks else -1
+                        found.append((index, changes.over(place, chunk, current)))
             if found:
                 deliver(found)
 
