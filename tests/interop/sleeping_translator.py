@@ -2,20 +2,15 @@
 
 import ctypes
 import os
-import sys
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
+
+from zarrfs.store.foreign import translate
 
 
-def main() -> int:
-    from zarrfs.store.foreign import translate
-
-    if Path(sys.argv[2]).resolve().stem != "slow":
-        return translate.main()
-    translate.import_module = lambda name: SimpleNamespace(references=hang)
-    return translate.main()
-
-
-def hang(path: str) -> None:
-    Path(path).resolve().with_suffix(".pid").write_text(str(os.getpid()))
-    ctypes.PyDLL(None).sleep(1000)  # with the interpreter's lock
+def decode(parameters: dict[str, Any], data: bytes) -> bytes:
+    path = Path(parameters["path"]).resolve()
+    if path.stem == "slow":
+        path.with_suffix(".pid").write_text(str(os.getpid()))
+        ctypes.PyDLL(None).sleep(1000)  # with the interpreter's lock
+    return translate.decode(parameters, data)

@@ -42,6 +42,10 @@ def slow(tmp_path, monkeypatch):
     return directory / "slow.h5"
 
 
+def files_in(kept: Path) -> list[Path]:
+    return [path for path in kept.rglob("*") if not path.is_dir()]
+
+
 def translator(slow: Path) -> int:
     """The number of the process, once it runs."""
     pid = slow.with_suffix(".pid")
@@ -57,7 +61,7 @@ def test_it_ends_in_its_time_and_leaves_nothing(slow, tmp_path, monkeypatch):
         message = rf"not found within {seconds} s: raise -o translation_timeout"
         with pytest.raises(StoreError, match=message):
             open_store(str(slow), config)
-        assert list((tmp_path / "kept").iterdir()) == []
+        assert files_in(tmp_path / "kept") == []
         if slow.with_suffix(".pid").exists():
             break
     assert gone(translator(slow))
@@ -74,7 +78,7 @@ def test_it_ends_with_its_parent_and_leaves_nothing(slow, tmp_path, number):
         parent.send_signal(number)
         assert parent.wait(60) == -number
     wait_until(lambda: gone(pid))
-    assert list(kept.iterdir()) == []
+    assert files_in(kept) == []
 
 
 @pytest.mark.mount
@@ -99,7 +103,7 @@ def test_other_files_do_not_wait_for_it(slow, mount_daemon):
     assert lists.communicate(timeout=60)[0] == "zarrfs-note.txt\n"
     assert killed.wait(60) == -signal.SIGKILL
     note = (daemon.path / "slow.h5/zarrfs-note.txt").read_text()
-    assert "the program was ended by signal 9" in note
+    assert "crashed (signal 9)" in note
     with pytest.raises(OSError, match="Input/output error"):
         (daemon.path / "slow.h5/x/array.bin").read_bytes()
 
@@ -118,4 +122,4 @@ def test_a_mount_that_ends_does_not_wait_for_it(slow, mount_daemon):
     reader.wait(60)
     wait_until(lambda: gone(pid))
     kept = Path(os.environ["XDG_CACHE_HOME"]) / "zarrfs/references"
-    assert list(kept.iterdir()) == []
+    assert files_in(kept) == []

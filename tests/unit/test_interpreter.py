@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(60)
 ROOT = Path(zarrfs.__file__).parent
 # Modules that may start programs: their commands come from `command`, or run no Python.
 STARTERS = {
-    "isolation/decoders.py", "store/foreign/kept.py", "fuse/unmount.py", "jobs/nursery.py",
+    "isolation/decoders.py", "fuse/unmount.py", "jobs/nursery.py",
 }  # fmt: skip
 # Modules that name the interpreter; `installation` looks at the permissions of its file.
 NAMERS = {"isolation/interpreter.py", "daemon/system/installation.py"}

@@ -54,16 +54,20 @@ class IsolatedDecoder:
         size: int,
         memory: int,
         exact: bool = True,
+        seconds: float | None = None,
     ) -> bytes:
         """The ``size`` bytes that ``data`` decode to.
 
         memory : bytes that the process may take beyond those that it has.
         exact : whether any other number of bytes is an error; otherwise ``size`` is the most.
+        seconds : that it may take; None: ``patience``, and the time for all bytes.
 
         Raises DecodeError, also if the process crashes or does not answer in time.
         """
         text = json.dumps(parameters).encode()
-        deadline = time.monotonic() + self._patience + (len(data) + size) / _BYTES_PER_S
+        if seconds is None:
+            seconds = self._patience + (len(data) + size) / _BYTES_PER_S
+        deadline = time.monotonic() + seconds
         with self._slots:
             process = self._take()
             try:

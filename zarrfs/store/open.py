@@ -153,12 +153,10 @@ def open_found(
         raise StoreError(shown, "is not of a format that zarrfs serves")
     # The references to the chunks of a file name this file only.
     targets = FoundTargets(open_target if kind is REFERENCES else lambda _: os.dup(fd))
-    return _open_file(path, shown, kind, alone._replace(storage_options={"fs": targets}), fd)
+    return _open_file(path, shown, kind, alone._replace(storage_options={"fs": targets}))
 
 
-def _open_file(
-    path: str, shown: str, kind: Kind, config: StoreConfig, fd: int | None = None
-) -> Store:
+def _open_file(path: str, shown: str, kind: Kind, config: StoreConfig) -> Store:
     """Open a file of another format, or of references; as `open_foreign`."""
     from zarrfs.store.foreign.store import open_foreign  # noqa: PLC0415 - seldom needed
 
@@ -168,7 +166,7 @@ def _open_file(
     if kind is REFERENCES:
         return open_url(f"reference::file://{path}")
     seconds = config.translation_timeout
-    return open_foreign(path, shown, kind, config.references, seconds, open_url, fd)
+    return open_foreign(path, shown, kind, config.references, seconds, open_url)
 
 
 def local_directory(source: str) -> str | None:

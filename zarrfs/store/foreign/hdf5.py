@@ -7,6 +7,7 @@ and data in other files, are followed only below the folder of the file.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from importlib import import_module
 from typing import Any
@@ -22,7 +23,7 @@ _MOST_FILES = 64
 _DEEPEST = 100
 _MOST_LINKS = 32
 # The folder of a file that was found in a directory mount, which passes it on as an open file.
-_OPEN_FILES = "/proc/self/fd"
+_OPEN_FILES = re.compile(r"/proc/\d+/fd")
 
 # Raised by h5py for damaged and for unknown parts of a file.
 _BROKEN = (
@@ -156,7 +157,7 @@ class _Walk:
         """The real path of another file below the folder. Raises NotServedError."""
         if path == self._path:
             return path
-        if self._folder == _OPEN_FILES:
+        if _OPEN_FILES.fullmatch(self._folder):
             raise NotServedError(f"it is {what} to {path}: mount the file itself, not a directory")
         real = os.path.realpath(path)
         if os.path.commonpath((real, self._folder)) != self._folder:

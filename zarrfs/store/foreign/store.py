@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from threading import Lock
@@ -15,7 +14,7 @@ from zarrfs.errors import DecodeError, StoreError, StoreTooLarge
 from zarrfs.isolation.decoders import isolated
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 from zarrfs.store.foreign.found import KEY
-from zarrfs.store.foreign.kept import generation_of, references
+from zarrfs.store.foreign.kept import generation_of, path_for_others, references
 from zarrfs.store.foreign.kinds import CHANGED, Kind
 from zarrfs.store.ranges import resolve
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -36,27 +35,23 @@ def open_foreign(
     directory: str | None,
     seconds: float,
     open_url: Callable[[str], Store],
-    fd: int | None = None,
 ) -> Store:
     """Open the file at ``path`` as a store, through references to its chunks.
 
-    path : absolute, without links.
+    path : absolute, without links; or that of an open file, which must stay open.
     shown : its path in messages.
     directory : where references are kept; None: they are not kept.
     seconds : that finding the chunks of the file may take.
     open_url : opens a URL that fsspec knows.
-    fd : of the open file, which must stay open, if ``path`` names that.
 
     Raises UsageError if a package is missing, StoreError if the file cannot be served.
     """
     for again in (False, True):
         generation = generation_of(path)
-        with references(
-            path, shown, kind, generation, directory, seconds, fd, again=again
-        ) as document:
+        with references(path, shown, kind, generation, directory, seconds, again=again) as document:
             # fsspec reads all of it.
             inner = open_url(f"reference::file:///proc/self/fd/{document.fileno()}")
-        store = ForeignFile(inner, path, shown, generation, fd)
+        store = ForeignFile(inner, path, shown, generation)
         # References that were kept may be older than other files that they lead to.
         if again or not store.outdated:
             return store
@@ -73,19 +68,15 @@ class ForeignFile(StoreWrapper):
     Shared state, under ``_lock``: ``_last``, the bytes of the last box.
     """
 
-    def __init__(
-        self, inner: Store, path: str, shown: str, generation: Generation, fd: int | None
-    ) -> None:
+    def __init__(self, inner: Store, path: str, shown: str, generation: Generation) -> None:
         """
         path : with which the file is opened.
         shown : its path in messages.
         generation : of the file before its references were made.
-        fd : of the open file, if ``path`` names that.
         """
         super().__init__(inner)
         self._path = path
         self._shown = shown
-        self._fd = fd
         blob = inner.get(KEY, limit=bounds.LARGEST_REFERENCES)
         more = {} if blob is None else json.loads(bytes(blob.data))
         self._boxes: dict[str, Any] = more.get("boxes", {})
@@ -184,12 +175,10 @@ class ForeignFile(StoreWrapper):
             if self._last is not None and self._last[0] == key:
                 return self._last[1]
         size = _size(box)
-        # Another process has other open files.
-        own = self._path if self._fd is None else f"/proc/{os.getpid()}/fd/{self._fd}"
         try:
             # Shared by all files, so that many of them have few processes.
             data = isolated(_BOX_PROGRAM).decode(
-                {"box": box, "index": index, "file": box["file"] or own},
+                {"box": box, "index": index, "file": box["file"] or path_for_others(self._path)},
                 b"",
                 size=_LARGEST_TEXT if size is None else size,
                 memory=_MEMORY + _TIMES * (size or _LARGEST_TEXT),
