@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from zarrfs import bounds
 from zarrfs.errors import MetadataError, StoreListingUnsupported, reason_of
 from zarrfs.format.metadata.documents import (
+    DOCUMENTS,
     V1_ARRAY,
     V1_ATTRIBUTES,
     V2_ARRAY,
@@ -95,185 +97,157 @@ class Node(NamedTuple):
         return join(self.path, names[0]) if names else None
 
 
+class _Found(NamedTuple):
+    """The documents of one node.
+
+    names : of all of them.
+    get : returns the value of a document by its name, or None; raises MetadataError.
+    has_below : whether there are nodes below it.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    get: Callable[[str], Any]
+    has_below: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NodeReader:
     """Reads the nodes of one version of Zarr.
 
-    markers : documents of which a node has at least one.
-    documents : all documents that `read` asks for.
+    beside : for each document that makes a directory a node, the others that the node may have.
+    parse : makes the metadata of its documents.
+    documents : all that `read` asks for.
     """
 
-    markers: Sequence[str]
+    beside: Mapping[str, Sequence[str]]
+    parse: Callable[[_Found, Damage], NodeMetadata]
     documents: Sequence[str]
+
+    @property
+    def markers(self) -> Sequence[str]:
+        """Documents of which a node has at least one."""
+        return tuple(self.beside)
 
     def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
         """The node that is stored at ``path``; None if there is none of this version."""
-        raise NotImplementedError
+        for marker in self.beside:
+            if (main := documents.get(store, join(path, marker))) is not None:
+                break
+        else:
+            return None
+        stored = {marker: main.data}
+        for name in self.beside[marker]:
+            if (blob := documents.get(store, join(path, name))) is not None:
+                stored[name] = blob.data
+
+        def get(name: str) -> Any:
+            shown = join(path, name) if name == V3_NODE else name
+            return documents.parse(stored[name], shown) if name in stored else None
+
+        def has_below() -> bool:
+            return has_nodes(store, path, READERS.values())
+
+        size = sum(map(len, stored.values()))
+        with documents.room_for(size):
+            found = _Found(path, tuple(stored), get, has_below)
+            return self._node(found, main.info.mtime_ns, size)
 
     def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
         """The node whose parsed ``documents``, of ``size`` bytes, a group above has."""
-        return None
+        named = {V3_NODE: documents} if V3_NODE in self.beside else documents
+        if not isinstance(named, Mapping) or named.keys().isdisjoint(self.beside):
+            return None
+        own = {name: value for name, value in named.items() if name != V2_CONSOLIDATED}
+        return self._node(_Found(path, tuple(own), own.get, lambda: False), None, size)
 
     def consolidated_size(self, documents: Any, name: str) -> int:
         """Bytes of a document that a group above has, as zarr-python writes it."""
         document = documents if name == V3_NODE else documents[name]
         return len(json.dumps(document, indent=2))
 
+    def _node(self, found: _Found, mtime_ns: int | None, size: int) -> Node:
+        path, documents = found.path, found.names
+        damage: Damage = []
+        try:
+            metadata = self.parse(found, damage)
+        except MetadataError as error:
+            return Node(path, None, str(error), documents, mtime_ns)
+        except Exception as error:
+            # An error of this program or of a package must not affect other nodes.
+            log.exception("cannot read the metadata of %s", f"/{path}")
+            problem = f"cannot be read: {reason_of(error)}"
+            return Node(path, None, problem, documents, mtime_ns)
+        metadata = metadata._replace(attributes=kept(metadata.attributes, size))
+        return Node(path, metadata, "; ".join(damage) or None, documents, mtime_ns)
 
-class V3Reader(NodeReader):
+
+def _parse_v3(found: _Found, damage: Damage) -> NodeMetadata:
     """One ``zarr.json``.
 
     A damaged one of which it is not certain that it is an array's counts as that of a group, if
     there are nodes below it.
     """
-
-    markers = documents = (V3_NODE,)
-
-    def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
-        key = join(path, V3_NODE)
-        blob = documents.get(store, key)
-        if blob is None:
-            return None
-        data, mtime_ns = blob.data, blob.info.mtime_ns
-
-        def parse(damage: Damage) -> NodeMetadata:
-            value = None
-            try:
-                value = documents.parse(data, key)
-                return parse_node(value, key, damage)
-            except MetadataError as error:
-                is_array = isinstance(value, Mapping) and value.get("node_type") == "array"
-                if is_array or not has_nodes(store, path, READERS.values()):
-                    raise
-                damage.append(str(error))
-                return GroupMetadata(3, {}, None)
-
-        with documents.room_for(len(data)):
-            return _node(path, parse, (V3_NODE,), mtime_ns, len(data))
-
-    def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
-        key = join(path, V3_NODE)
-        return _node(
-            path, lambda damage: parse_node(documents, key, damage), (V3_NODE,), None, size
-        )
+    value = None
+    try:
+        value = found.get(V3_NODE)
+        return parse_node(value, join(found.path, V3_NODE), damage)
+    except MetadataError as error:
+        is_array = isinstance(value, Mapping) and value.get("node_type") == "array"
+        if is_array or not found.has_below():
+            raise
+        damage.append(str(error))
+        return GroupMetadata(3, {}, None)
 
 
-class V2Reader(NodeReader):
+def _parse_v2(found: _Found, damage: Damage) -> NodeMetadata:
     """``.zarray`` or ``.zgroup``, with ``.zattrs``, and ``.zmetadata`` for a whole group."""
+    # Nodes of older versions are rare, so their readers are imported when there is one.
+    from zarrfs.format.metadata.older.v2 import (  # noqa: PLC0415
+        read_array_v2,
+        read_consolidated_v2,
+        read_group_v2,
+    )
 
-    markers = (V2_ARRAY, V2_GROUP)
-    documents = (V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_CONSOLIDATED)
-
-    def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
-        main = documents.get(store, join(path, V2_ARRAY))
-        is_array = main is not None
-        if main is None and (main := documents.get(store, join(path, V2_GROUP))) is None:
-            return None
-        # Nodes of this version are rare, so their reader is imported when there is one.
-        from zarrfs.format.metadata.older.v2 import (  # noqa: PLC0415
-            read_array_v2,
-            read_consolidated_v2,
-            read_group_v2,
-        )
-
-        found = {V2_ARRAY if is_array else V2_GROUP: main.data}
-        for name in (V2_ATTRIBUTES,) if is_array else (V2_ATTRIBUTES, V2_CONSOLIDATED):
-            if (blob := documents.get(store, join(path, name))) is not None:
-                found[name] = blob.data
-
-        def parsed(name: str) -> Any:
-            return documents.parse(found[name], name) if name in found else None
-
-        def parse(damage: Damage) -> NodeMetadata:
-            attributes = None
-            with noting(damage):
-                attributes = parsed(V2_ATTRIBUTES)
-            if is_array:
-                return read_array_v2(parsed(V2_ARRAY), attributes, damage)
-            children = group = None
-            with noting(damage):
-                if V2_CONSOLIDATED in found:
-                    children = read_consolidated_v2(parsed(V2_CONSOLIDATED))
-            try:
-                group = documents.parse(found[V2_GROUP], V2_GROUP)
-            except MetadataError as error:
-                damage.append(str(error))
-                group = {"zarr_format": 2}
-            return read_group_v2(group, attributes, children, damage)
-
-        size = sum(map(len, found.values()))
-        with documents.room_for(size):
-            return _node(path, parse, tuple(found), main.info.mtime_ns, size)
-
-    def read_consolidated(self, path: str, documents: Any, size: int) -> Node | None:
-        from zarrfs.format.metadata.older.v2 import read_array_v2, read_group_v2  # noqa: PLC0415
-
-        if not isinstance(documents, Mapping) or documents.keys().isdisjoint(self.markers):
-            return None
-        attributes = documents.get(V2_ATTRIBUTES)
-
-        def parse(damage: Damage) -> NodeMetadata:
-            if V2_ARRAY in documents:
-                return read_array_v2(documents[V2_ARRAY], attributes, damage)
-            return read_group_v2(documents[V2_GROUP], attributes, None, damage)
-
-        return _node(path, parse, tuple(documents), None, size)
+    attributes = children = None
+    with noting(damage):
+        attributes = found.get(V2_ATTRIBUTES)
+    if V2_ARRAY in found.names:
+        return read_array_v2(found.get(V2_ARRAY), attributes, damage)
+    with noting(damage):
+        if V2_CONSOLIDATED in found.names:
+            children = read_consolidated_v2(found.get(V2_CONSOLIDATED))
+    group: Any = {"zarr_format": 2}
+    with noting(damage):
+        group = found.get(V2_GROUP)
+    return read_group_v2(group, attributes, children, damage)
 
 
-class V1Reader(NodeReader):
+def _parse_v1(found: _Found, damage: Damage) -> NodeMetadata:
     """``meta`` and ``attrs``. Zarr 1 has no groups: directories above such an array have none."""
+    from zarrfs.format.metadata.older.v1 import read_array_v1  # noqa: PLC0415
 
-    markers = (V1_ARRAY,)
-    documents = (V1_ARRAY, V1_ATTRIBUTES)
-
-    def read(self, store: Store, path: str, documents: DocumentReader) -> Node | None:
-        if (meta := documents.get(store, join(path, V1_ARRAY))) is None:
-            return None
-        from zarrfs.format.metadata.older.v1 import read_array_v1  # noqa: PLC0415
-
-        attributes = documents.get(store, join(path, V1_ATTRIBUTES))
-        names = (V1_ARRAY,) if attributes is None else (V1_ARRAY, V1_ATTRIBUTES)
-        main = meta.data
-
-        def parse(damage: Damage) -> NodeMetadata:
-            attrs = None
-            if attributes is not None:
-                with noting(damage):
-                    attrs = documents.parse(attributes.data, V1_ATTRIBUTES)
-            return read_array_v1(documents.parse(main, V1_ARRAY), attrs, damage)
-
-        size = len(main) + (0 if attributes is None else len(attributes.data))
-        with documents.room_for(size):
-            return _node(path, parse, names, meta.info.mtime_ns, size)
+    attributes = None
+    with noting(damage):
+        attributes = found.get(V1_ATTRIBUTES)
+    return read_array_v1(found.get(V1_ARRAY), attributes, damage)
 
 
-READERS: Mapping[int, NodeReader] = {3: V3Reader(), 2: V2Reader(), 1: V1Reader()}
+READERS: Mapping[int, NodeReader] = {
+    3: NodeReader({V3_NODE: ()}, _parse_v3, DOCUMENTS[3]),
+    2: NodeReader(
+        {V2_ARRAY: (V2_ATTRIBUTES,), V2_GROUP: (V2_ATTRIBUTES, V2_CONSOLIDATED)},
+        _parse_v2,
+        DOCUMENTS[2],
+    ),
+    1: NodeReader({V1_ARRAY: (V1_ATTRIBUTES,)}, _parse_v1, DOCUMENTS[1]),
+}
 """By version, newest first: if a directory has documents of several, the first is served."""
 
 
 def join(path: str, name: str) -> str:
     """A key below a node's path."""
     return f"{path}/{name}" if path else name
-
-
-def _node(
-    path: str,
-    parse: Callable[[Damage], NodeMetadata],
-    documents: tuple[str, ...],
-    mtime_ns: int | None,
-    size: int,
-) -> Node:
-    damage: Damage = []
-    try:
-        metadata = parse(damage)
-    except MetadataError as error:
-        return Node(path, None, str(error), documents, mtime_ns)
-    except Exception as error:
-        # An error of this program or of a package must not affect other nodes.
-        log.exception("cannot read the metadata of %s", f"/{path}")
-        problem = f"cannot be read: {reason_of(error)}"
-        return Node(path, None, problem, documents, mtime_ns)
-    metadata = metadata._replace(attributes=kept(metadata.attributes, size))
-    return Node(path, metadata, "; ".join(damage) or None, documents, mtime_ns)
 
 
 def has_documents(store: Store, path: str, readers: Collection[NodeReader]) -> bool:

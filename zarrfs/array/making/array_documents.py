@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -31,8 +31,9 @@ from zarrfs.format.metadata.documents import (
     V3_NODE,
     load_json,
 )
-from zarrfs.format.metadata.node import ArrayMetadata, NodeMetadata
+from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.resized import shapes_below, with_shape, with_shape_below
+from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.store.base import Blob, Generation, Store
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,26 @@ _TRIES = 8
 _LOOK_S = 1.0
 _OWN = {3: V3_NODE, 2: V2_ARRAY, 1: V1_ARRAY}
 _ATTRIBUTES = {2: V2_ATTRIBUTES, 1: V1_ATTRIBUTES}
+
+
+def parse_documents(documents: Mapping[str, bytes], name: str = V3_NODE) -> ArrayMetadata:
+    """The metadata of an array, from its documents by name; errors call a ``zarr.json`` ``name``.
+
+    Raises MetadataError, and NodeNotFound for a group.
+    """
+    # Arrays of older versions are rare, so their readers are imported when needed.
+    if (own := documents.get(V3_NODE)) is not None:
+        metadata = parse_node(load_json(own, name), name)
+        if not isinstance(metadata, ArrayMetadata):
+            raise NodeNotFound(f"{name}: describes a group")
+        return metadata
+    if (own := documents.get(V2_ARRAY)) is not None:
+        from zarrfs.format.metadata.older.v2 import parse_array_v2  # noqa: PLC0415
+
+        return parse_array_v2(own, documents.get(V2_ATTRIBUTES))
+    from zarrfs.format.metadata.older.v1 import parse_array_v1  # noqa: PLC0415
+
+    return parse_array_v1(documents[V1_ARRAY], documents.get(V1_ATTRIBUTES))
 
 
 class ArrayState(NamedTuple):
@@ -81,22 +102,11 @@ class ArrayDocuments:
 
     def parse(self, data: bytes) -> ArrayMetadata:
         """Parse the array's own document. Raises MetadataError."""
-        # Arrays of older versions are rare, so their readers are imported when needed.
-        from zarrfs.format.metadata.older.v1 import parse_array_v1  # noqa: PLC0415
-        from zarrfs.format.metadata.older.v2 import parse_array_v2  # noqa: PLC0415
-        from zarrfs.format.metadata.v3 import parse_node  # noqa: PLC0415
-
-        metadata: NodeMetadata
-        if self.zarr_format == 3:
-            metadata = parse_node(load_json(data, self.key), self.key)
-        else:
-            found = self._get(join(self.path, _ATTRIBUTES[self.zarr_format]))
-            attributes = None if found is None else bytes(found.data)
-            parse = parse_array_v2 if self.zarr_format == 2 else parse_array_v1
-            metadata = parse(data, attributes)
-        if not isinstance(metadata, ArrayMetadata):
-            raise NodeNotFound(f"{self._store.url}: /{self.path} is a group")
-        return metadata
+        documents = {_OWN[self.zarr_format]: data}
+        if (name := _ATTRIBUTES.get(self.zarr_format)) is not None:
+            found = self._get(join(self.path, name))
+            documents |= {} if found is None else {name: bytes(found.data)}
+        return parse_documents(documents, self.key)
 
     def check_consolidated(self, old: Shape, new: Shape) -> None:
         """Raises StoreConflict if a group above has a shape other than ``old`` and ``new``."""

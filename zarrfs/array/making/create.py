@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
+from zarrfs.array.making.array_documents import parse_documents
 from zarrfs.array.making.stored_keys import delete_keys, keys_below
 from zarrfs.array.node_readers import LARGEST_DOCUMENT, Node, join
 from zarrfs.errors import (
@@ -24,13 +25,18 @@ from zarrfs.format.making.array_documents import documents_v2, documents_v3
 from zarrfs.format.making.array_template import template, with_defaults
 from zarrfs.format.making.new_array import NewArray
 from zarrfs.format.making.usual_choice import with_usual
-from zarrfs.format.metadata.documents import DOCUMENTS, V2_ARRAY, V2_ATTRIBUTES, V3_NODE, load_json
+from zarrfs.format.metadata.documents import (
+    DOCUMENT_NAMES,
+    V2_ARRAY,
+    V2_ATTRIBUTES,
+    V3_NODE,
+    load_json,
+)
 from zarrfs.format.metadata.node import ArrayMetadata, GroupMetadata
 from zarrfs.store.base import ObjectInfo, Store
 
 # Top-level names of chunks in every chunk key encoding.
 _CHUNK_NAME = re.compile(r"c([./].*)?|\d+(\.\d+)*(\.\w+)?/?", re.ASCII)
-_DOCUMENT_NAMES = frozenset(name for names in DOCUMENTS.values() for name in names)
 _MOST_NAMES = 10_000
 
 
@@ -184,19 +190,6 @@ def stored_template(store: Store, node: Node) -> NewArray:
     return template(load_json(bytes(blob.data), where), where, node.metadata.attributes)
 
 
-def parse_documents(documents: Mapping[str, bytes]) -> ArrayMetadata:
-    """The metadata of an array, from its documents by name."""
-    if V3_NODE in documents:
-        from zarrfs.format.metadata.v3 import parse_node  # noqa: PLC0415
-
-        parsed = parse_node(load_json(documents[V3_NODE], V3_NODE))
-        assert isinstance(parsed, ArrayMetadata)
-        return parsed
-    from zarrfs.format.metadata.older.v2 import parse_array_v2  # noqa: PLC0415
-
-    return parse_array_v2(documents[V2_ARRAY], documents.get(V2_ATTRIBUTES))
-
-
 def _what(node: Node) -> str:
     if isinstance(node.metadata, ArrayMetadata):
         return f"an array of shape {list(node.metadata.shape)} already exists"
@@ -214,7 +207,7 @@ def _make_room(store: Store, path: str, node: Node | None, if_exists: IfExists) 
     if node is not None:
         if isinstance(node.metadata, GroupMetadata):
             raise AlreadyExists(f"{where}: {_what(node)}")
-    elif not _DOCUMENT_NAMES.isdisjoint(names):
+    elif not DOCUMENT_NAMES.isdisjoint(names):
         raise StoreConflict(path, "has metadata now")
     elif not all(map(_is_of_chunks, names)):
         raise AlreadyExists(f"{where}: is not empty (it has {names[0]!r}) and is not a Zarr array")
@@ -239,7 +232,7 @@ def _names(store: Store, path: str) -> list[str]:
 
 def _remove(store: Store, path: str) -> None:
     """Delete an array, metadata first, so that no reader sees half of it. Other files stay."""
-    for name in _DOCUMENT_NAMES:
+    for name in DOCUMENT_NAMES:
         key = join(path, name)
         if (info := store.info(key)) is not None:
             store.delete(key, expected=info.generation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from zarrfs.array.making.create import parse_documents
+from zarrfs.array.making.array_documents import parse_documents
 from zarrfs.errors import StoreConflict
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.library.source import SourceOptions
