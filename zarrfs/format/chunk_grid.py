@@ -239,63 +239,30 @@ def shape_of(value: Any, least: int = 0) -> Shape:
     return tuple(value)
 
 
-def regular(shape: Shape, configuration: Mapping[str, Any]) -> ChunkGrid:
-    return ChunkGrid([RegularAxis(s, c) for s, c in _axes(shape, configuration, "chunk_shape")])
+def _regular(extent: int, length: Any) -> GridAxis:
+    return RegularAxis(extent, _positive(length))
 
 
-def regular_bounded(shape: Shape, configuration: Mapping[str, Any]) -> ChunkGrid:
-    axes = _axes(shape, configuration, "chunk_shape")
-    return ChunkGrid([_bounded(extent, chunk) for extent, chunk in axes])
+def _bounded(extent: int, length: Any) -> GridAxis:
+    whole, rest = divmod(extent, _positive(length))
+    return RunsAxis(extent, [(n, times) for n, times in ((length, whole), (rest, 1)) if n * times])
 
 
-def _bounded(extent: int, chunk: int) -> GridAxis:
-    whole, rest = divmod(extent, chunk)
-    return RunsAxis(
-        extent, [(length, n) for length, n in ((chunk, whole), (rest, 1)) if n * length]
-    )
+def _lengths(extent: int, lengths: Any) -> GridAxis:
+    """One length, or a list of lengths."""
+    if not isinstance(lengths, list | tuple):
+        return _regular(extent, lengths)
+    return RunsAxis(extent, [(_positive(length), 1) for length in lengths])
 
 
-def rectilinear(shape: Shape, configuration: Mapping[str, Any]) -> ChunkGrid:
-    """Each axis: one length, or a list of lengths and of runs ``[length, repeats]``."""
-    if configuration.get("kind") != "inline" or set(configuration) != {"kind", "chunk_shapes"}:
-        raise ValueError("expected kind inline and chunk_shapes")
-    return _lists(shape, configuration["chunk_shapes"], runs=True)
-
-
-def rectangular(shape: Shape, configuration: Mapping[str, Any]) -> ChunkGrid:
-    """Each axis: one length, or a list of lengths."""
-    if set(configuration) != {"chunk_shape"}:
-        raise ValueError("expected chunk_shape")
-    return _lists(shape, configuration["chunk_shape"], runs=False)
-
-
-def _axes(shape: Shape, configuration: Mapping[str, Any], member: str) -> list[tuple[int, int]]:
-    if set(configuration) != {member} or not isinstance(configuration[member], list | tuple):
-        raise ValueError(f"expected {member} and nothing else")
-    lengths = [_positive(length) for length in configuration[member]]
-    if len(lengths) != len(shape):
-        raise ValueError(f"expected a {member} of {len(shape)} axes")
-    return list(zip(shape, lengths, strict=True))
-
-
-def _lists(shape: Shape, axes: Any, *, runs: bool) -> ChunkGrid:
-    if not isinstance(axes, list | tuple) or len(axes) != len(shape):
-        raise ValueError(f"expected chunk lengths of {len(shape)} axes")
-    return ChunkGrid([_list(extent, axis, runs) for extent, axis in zip(shape, axes, strict=True)])
-
-
-def _list(extent: int, axis: Any, runs: bool) -> GridAxis:
-    if not isinstance(axis, list | tuple):
-        return RegularAxis(extent, _positive(axis))
-    return RunsAxis(extent, [_run(entry, runs) for entry in axis])
-
-
-def _run(entry: Any, runs: bool) -> tuple[int, int]:
-    if runs and isinstance(entry, list | tuple):
-        if len(entry) != 2:
-            raise ValueError(f"{entry!r} is not a run of a length and its repeats")
-        return _positive(entry[0]), _positive(entry[1])
-    return _positive(entry), 1
+def _runs(extent: int, runs: Any) -> GridAxis:
+    """One length, or a list of lengths and of runs ``[length, repeats]``."""
+    if not isinstance(runs, list | tuple):
+        return _regular(extent, runs)
+    each = [run if isinstance(run, list | tuple) else (run, 1) for run in runs]
+    if wrong := [run for run in each if len(run) != 2]:
+        raise ValueError(f"{wrong[0]!r} is not a run of a length and its repeats")
+    return RunsAxis(extent, [(_positive(length), _positive(times)) for length, times in each])
 
 
 def _positive(value: Any) -> int:
@@ -304,10 +271,27 @@ def _positive(value: Any) -> int:
     return value
 
 
+def _grid(
+    member: str, make: Callable[[int, Any], GridAxis], **others: str
+) -> Callable[[Shape, Mapping[str, Any]], ChunkGrid]:
+    """A grid whose configuration has what ``make`` takes of each axis, and ``others``."""
+
+    def grid(shape: Shape, configuration: Mapping[str, Any]) -> ChunkGrid:
+        axes = configuration.get(member)
+        if configuration != {**others, member: axes} or not isinstance(axes, list | tuple):
+            also = "".join(f"{name} {value} and " for name, value in others.items())
+            raise ValueError(f"expected {also}{member}, a list, and nothing else")
+        if len(axes) != len(shape):
+            raise ValueError(f"expected a {member} of {len(shape)} axes")
+        return ChunkGrid([make(extent, axis) for extent, axis in zip(shape, axes, strict=True)])
+
+    return grid
+
+
 CHUNK_GRIDS: dict[str, Callable[[Shape, Mapping[str, Any]], ChunkGrid]] = {
-    "regular": regular,
-    "rectilinear": rectilinear,
-    "rectangular": rectangular,
-    "zarrs.regular_bounded": regular_bounded,
+    "regular": _grid("chunk_shape", _regular),
+    "rectilinear": _grid("chunk_shapes", _runs, kind="inline"),
+    "rectangular": _grid("chunk_shape", _lengths),
+    "zarrs.regular_bounded": _grid("chunk_shape", _bounded),
 }
 """Functions of the array's shape and the configuration; they raise ValueError."""
