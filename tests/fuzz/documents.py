@@ -151,7 +151,7 @@ class Documents:
         codec = layout.chunk_codec(shape)
         if codec.spec.nbytes > _LARGEST_CHUNK or codec.spec.elements > _LARGEST_CHUNK:
             return
-        layout.around_codecs(layout.stored.largest_chunk)
+        layout.wrappings(layout.stored.largest_chunk)
         filled = codec.spec.filled()
         assert filled.shape == shape
         with suppress(DecodeError):

@@ -49,14 +49,12 @@ def encoded_chunk(objects, prefix, array, index):
     layout = array.layout
     stored = layout.stored_index(index)
     data = objects.get(prefix + array.chunk_keys.key(stored))
-    shape, around = layout.stored.chunk_shape(stored), None
+    shape = layout.stored.chunk_shape(stored)
     origin = layout.stored.origin(stored)
     for depth, level in enumerate(layout.levels):
         if data is None:
             return None
-        around = layout.around_codecs(layout.stored.chunk_shape(stored))
-        for codec in reversed(around[depth]):
-            data = codec.decode(data, None)
+        data = layout.wrappings(layout.stored.chunk_shape(stored))[depth].undo(data)
         codec = level.index_codec(shape)
         view = memoryview(data)
         start = 0 if codec.location == "start" else len(view) - codec.size

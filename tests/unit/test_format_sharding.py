@@ -140,7 +140,7 @@ class TestLayout:
     def test_codecs_behind_the_shard(self, parse):
         array = sharded(parse, after=(CRC,))
         assert len(array.layout.levels[0].around) == 1
-        (bound,) = array.layout.around_codecs((4, 4))
+        ((bound, _, _),) = array.layout.wrappings((4, 4))
         assert bytes(bound[0].decode(bound[0].encode(b"abc"), None)) == b"abc"
 
     def test_a_transpose_before_the_shard(self, parse):

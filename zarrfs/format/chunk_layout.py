@@ -7,6 +7,7 @@ chunks that can be decoded on their own, and how to reach each of them in a stor
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,10 +15,10 @@ from operator import floordiv, mod
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from zarrfs.format.chunk_grid import ChunkGrid, Index, Shape
-from zarrfs.format.codec import BoundBytesBytes, BytesBytesCodec, ChunkSpec
+from zarrfs.format.codec import BoundBytesBytes, Buffer, BytesBytesCodec, ChunkSpec, SizeBound
 from zarrfs.format.codecs.sharding import ShardingCodec
 from zarrfs.format.data_type import DataType
-from zarrfs.format.pipeline import ChunkCodec, CodecPipeline, bind_bytes, verifies
+from zarrfs.format.pipeline import ChunkCodec, CodecPipeline, bind_bytes, decode_bytes, verifies
 from zarrfs.format.shard_index import IndexCodec
 from zarrfs.format.unserved import UnservedError, name_and_configuration
 
@@ -49,6 +50,27 @@ class ShardLevel(NamedTuple):
         if self.axis_order == tuple(range(len(self.axis_order))):
             return indices
         return list(map(self.entry, indices))
+
+
+class Wrapping(NamedTuple):
+    """The codecs around the shards of one level.
+
+    encoded, decoded : the most bytes that a shard may have with and without them; None if there are
+        none, so that the shard need not be read whole.
+    """
+
+    codecs: tuple[BoundBytesBytes, ...]
+    encoded: int | None
+    decoded: int | None
+
+    @property
+    def cost(self) -> int:
+        """The most bytes of memory that undoing the codecs takes."""
+        return (self.encoded or 0) + (self.decoded or 0)
+
+    def undo(self, data: Buffer) -> memoryview:
+        """The bare shard. Raises DecodeError."""
+        return memoryview(decode_bytes(self.codecs, data))
 
 
 @lru_cache(maxsize=256)
@@ -98,12 +120,16 @@ class ChunkLayout(NamedTuple):
         """
         inner = self.levels[-1].inner_shape if self.levels else stored_shape
         return self.chunk_codec(inner).verifies or any(
-            verifies(codecs) for codecs in self.around_codecs(stored_shape)
+            verifies(wrapping.codecs) for wrapping in self.wrappings(stored_shape)
         )
 
-    def around_codecs(self, shape: Shape) -> tuple[tuple[BoundBytesBytes, ...], ...]:
-        """The ``around`` codecs of each level, bound for a shard of ``shape``."""
-        return _bind_around(self, shape)
+    def wrappings(self, shape: Shape, largest: int = sys.maxsize) -> tuple[Wrapping, ...]:
+        """The wrapping of each level of a shard of ``shape``, outermost first.
+
+        largest : the most bytes to allow. The legal size of a shard is far above any real one, and
+            only a hostile shard would use it.
+        """
+        return _bind_around(self, shape, largest)
 
     def stored_index(self, index: Index) -> Index:
         """The stored object that holds the read chunk ``index``."""
@@ -136,13 +162,18 @@ def _bind_pipeline(pipeline: CodecPipeline, spec: ChunkSpec) -> ChunkCodec:
 
 
 @lru_cache(maxsize=256)
-def _bind_around(layout: ChunkLayout, shape: Shape) -> tuple[tuple[BoundBytesBytes, ...], ...]:
+def _bind_around(layout: ChunkLayout, shape: Shape, largest: int) -> tuple[Wrapping, ...]:
     shapes = [shape, *(level.inner_shape for level in layout.levels)]
     size = layout.chunk_codec(shapes[-1]).encoded
     bound = []
     for level, outer in zip(reversed(layout.levels), reversed(shapes[:-1]), strict=True):
-        codecs, size = bind_bytes(level.around, level.index_codec(outer).shard_bound(size))
-        bound.append(codecs)
+        size = level.index_codec(outer).shard_bound(size)
+        if level.around:
+            decoded = min(size.maximum, largest)
+            codecs, size = bind_bytes(level.around, SizeBound(decoded, exact=False))
+            bound.append(Wrapping(codecs, min(size.maximum, largest), decoded))
+        else:
+            bound.append(Wrapping((), None, None))
     return tuple(reversed(bound))
 
 

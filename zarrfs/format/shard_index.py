@@ -69,9 +69,26 @@ class IndexCodec(NamedTuple):
 
         Raises DecodeError.
         """
+        if len(data) != self.size:
+            raise DecodeError(f"a shard of {shard_size} bytes has no room for its index")
         # A copy, because a view would keep all of a shard that was read whole.
         entries = np.array(self.codec.decode(data), order="C")
         return ShardIndex(entries, self.first, shard_size)
+
+    def assembled(self, lengths: NDArray[np.int64], body: Sequence[Any]) -> list[Any]:
+        """A shard with its inner chunks in the order of its index.
+
+        lengths : for all places of the index; 0: not stored.
+        """
+        flat = lengths.reshape(-1)
+        first = self.size if self.location == "start" else 0
+        entries = np.empty((*self.counts, 2), np.uint64)
+        pairs = entries.reshape(-1, 2)
+        pairs[:, 0] = first + np.cumsum(flat) - flat
+        pairs[:, 1] = flat
+        pairs[flat == 0] = MISSING
+        index = self.codec.encode(entries)
+        return [index, *body] if self.location == "start" else [*body, index]
 
 
 class Places(NamedTuple):

@@ -15,10 +15,10 @@ from zarrfs.array.shards.parts import (
     plan_few,
     plan_scattered,
 )
-from zarrfs.array.shards.stored_shards import Shard, StoredShards, Wrapping, bind_wrappings
+from zarrfs.array.shards.stored_shards import Shard, StoredShards
 from zarrfs.errors import DecodeError, StoreConflict, StoreTooLarge
 from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.chunk_layout import ChunkLayout
+from zarrfs.format.chunk_layout import ChunkLayout, Wrapping
 from zarrfs.format.codec import Buffer
 from zarrfs.format.shard_index import ShardIndex
 from zarrfs.store.base import Generation, ObjectInfo, Store
@@ -45,7 +45,7 @@ class ShardRead(NamedTuple):
 
 def shard_cost(layout: ChunkLayout, shard_shape: Shape, largest_wrapping: int) -> int:
     """The most bytes of memory that reading a shard takes in addition to its inner chunks."""
-    cost = sum(wrapping.cost for wrapping in bind_wrappings(layout, shard_shape, largest_wrapping))
+    cost = sum(wrapping.cost for wrapping in layout.wrappings(shard_shape, largest_wrapping))
     for level in layout.levels:
         index = level.index_codec(shard_shape)
         cost += index.size + 2 * index.nbytes
@@ -82,7 +82,7 @@ class ShardReader:
         self._regular = None if regular is None else self._bind(regular)
 
     def _bind(self, shard_shape: Shape) -> tuple[Wrapping, ...]:
-        return bind_wrappings(self._layout, shard_shape, self._largest_wrapping)
+        return self._layout.wrappings(shard_shape, self._largest_wrapping)
 
     @property
     def _leaf_limit(self) -> int:

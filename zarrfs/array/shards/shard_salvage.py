@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.array.shards.parts import MemoryPart, read_index
-from zarrfs.array.shards.shard_writer import assembled
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.chunk_layout import ChunkLayout
@@ -93,7 +92,7 @@ def _shard(index: IndexCodec, kept: Mapping[Index, Buffer]) -> list[Buffer] | No
     lengths = np.zeros(index.counts, np.int64)
     for place, data in kept.items():
         lengths[place] = len(data)
-    return assembled(index, lengths, list(kept.values()))
+    return index.assembled(lengths, list(kept.values())) if kept else None
 
 
 def _checksums(codec: ChunkCodec) -> int:

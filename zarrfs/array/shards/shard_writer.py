@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from zarrfs.array.shards.parts import MemoryPart, Part, StoredPart, read_index
 from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
-from zarrfs.format.chunk_layout import ChunkLayout
-from zarrfs.format.codec import BoundBytesBytes, Buffer
-from zarrfs.format.pipeline import decode_bytes, encode_bytes
-from zarrfs.format.shard_index import MISSING, IndexCodec, ShardIndex
+from zarrfs.format.chunk_layout import ChunkLayout, Wrapping
+from zarrfs.format.codec import Buffer
+from zarrfs.format.pipeline import encode_bytes
+from zarrfs.format.shard_index import IndexCodec, ShardIndex
 
 # Bytes of encoded inner chunks up to which several are joined in one buffer.
 _JOINED = 32 << 10
@@ -32,8 +32,6 @@ Piece: TypeAlias = Buffer | StoredPart
 """Some bytes of a new shard, maybe as the old one has them."""
 
 _Piece = TypeVar("_Piece", bound=Piece)
-
-_Around: TypeAlias = tuple[tuple[BoundBytesBytes, ...], ...]
 
 
 class InnerChanges(NamedTuple):
@@ -105,26 +103,31 @@ class ShardWriter:
 
         Raises DecodeError if the old shard cannot be parsed, and the errors of reading its index.
         """
-        return self._rewrite(old, 0, shape, changes, self._layout.around_codecs(shape))
+        return self._rewrite(old, 0, shape, changes, self._layout.wrappings(shape))
 
     def _rewrite(
-        self, old: Part | None, depth: int, shape: Shape, changes: InnerChanges, around: _Around
+        self,
+        old: Part | None,
+        depth: int,
+        shape: Shape,
+        changes: InnerChanges,
+        around: Sequence[Wrapping],
     ) -> list[Piece] | None:
         level = self._layout.levels[depth]
         codec = level.index_codec(shape)
         entries: ShardIndex | None = None
         if old is not None:
-            if around[depth]:
+            if around[depth].codecs:
                 (data,) = old.read([(0, old.size)])
-                old = MemoryPart(memoryview(decode_bytes(around[depth], data)))
+                old = MemoryPart(around[depth].undo(data))
             entries = read_index(old, codec)
         if depth == len(self._layout.levels) - 1:
             whole = _leaves(old, entries, codec, changes, level.axis_order)
         else:
             whole = self._inner_shards(old, entries, depth, codec, changes, around)
-        if whole is None or not around[depth]:
+        if whole is None or not around[depth].codecs:
             return whole
-        return [encode_bytes(around[depth], b"".join(_read(whole)))]
+        return [encode_bytes(around[depth].codecs, b"".join(_read(whole)))]
 
     def _inner_shards(
         self,
@@ -133,7 +136,7 @@ class ShardWriter:
         depth: int,
         codec: IndexCodec,
         changes: InnerChanges,
-        around: _Around,
+        around: Sequence[Wrapping],
     ) -> list[Piece] | None:
         level = self._layout.levels[depth]
         each = self.counts(level.inner_shape)
@@ -155,27 +158,7 @@ class ShardWriter:
             if pieces is not None:
                 body += pieces
                 lengths[place] = sum(map(_length, pieces))
-        return assembled(codec, lengths, body)
-
-
-def assembled(
-    codec: IndexCodec, lengths: NDArray[np.int64], body: Sequence[_Piece]
-) -> list[_Piece | Buffer] | None:
-    """A shard with its inner chunks in the order of its index; None if there are none.
-
-    lengths : for all places of the index; 0: not stored.
-    """
-    flat = lengths.reshape(-1)
-    if not flat.any():
-        return None
-    first = codec.size if codec.location == "start" else 0
-    entries = np.empty((*codec.counts, 2), np.uint64)
-    pairs = entries.reshape(-1, 2)
-    pairs[:, 0] = first + np.cumsum(flat) - flat
-    pairs[:, 1] = flat
-    pairs[flat == 0] = MISSING
-    index = codec.codec.encode(entries)
-    return [index, *body] if codec.location == "start" else [*body, index]
+        return codec.assembled(lengths, body) if lengths.any() else None
 
 
 def _leaves(
@@ -209,7 +192,7 @@ def _leaves(
             data = changes.data[number]
             all_of_it = first == 0 and size == len(data)
             body.append(data if all_of_it else memoryview(data)[first : first + size])
-    return assembled(codec, length, body)
+    return codec.assembled(length, body) if length.any() else None
 
 
 def _runs(

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
 from zarrfs.format.chunk_grid import Index, Shape
 from zarrfs.format.codec import Buffer, Chunk, ChunkSpec, SizeBound
 from zarrfs.format.copying import copy_elements
@@ -62,11 +61,8 @@ class BoundSharding:
         return self.index.shard_bound(self.inner.encoded)
 
     def decode(self, data: Buffer) -> Chunk:
-        if len(data) < self.index.size:
-            raise DecodeError(f"a shard of {len(data)} bytes has no room for its index")
-        view = memoryview(data)
-        start = 0 if self.index.location == "start" else len(view) - self.index.size
-        entries = self.index.decode(view[start : start + self.index.size], len(view))
+        view, codec = memoryview(data), self.index
+        entries = codec.decode(view[codec.offset :][: codec.size], len(view))
         shard = np.empty(self.spec.shape, self.spec.dtype)
         for index, part in self._parts(shard):
             where = entries.locate(index, self.inner.encoded.maximum)
@@ -83,16 +79,10 @@ class BoundSharding:
             yield index, shard[where]
 
     def encode(self, chunk: Chunk) -> Buffer:
-        entries = np.full((*self.index.counts, 2), 2**64 - 1, np.uint64)
-        offset = self.index.size if self.index.location == "start" else 0
+        lengths = np.zeros(self.index.counts, np.int64)
         parts: list[Buffer] = []
         for index, part in self._parts(chunk):
-            if self.inner.spec.is_filled(part):
-                continue
-            parts.append(self.inner.encode(part))
-            entries[index] = offset, len(parts[-1])
-            offset += len(parts[-1])
-        encoded_index = self.index.codec.encode(entries)
-        if self.index.location == "start":
-            return b"".join((encoded_index, *parts))
-        return b"".join((*parts, encoded_index))
+            if not self.inner.spec.is_filled(part):
+                parts.append(self.inner.encode(part))
+                lengths[index] = len(parts[-1])
+        return b"".join(self.index.assembled(lengths, parts))
