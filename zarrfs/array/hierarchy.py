@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from zarrfs import bounds
 from zarrfs.array.listed_nodes import ListedNodes
 from zarrfs.array.node_readers import (
-    READERS,
     DocumentReader,
     Node,
     NodeReader,
     has_documents,
     has_nodes,
     join,
+    readers_of,
 )
 from zarrfs.errors import (
     NodeNotFound,
@@ -81,8 +81,7 @@ class Hierarchy:
         # Bytes of the kept documents of each node that has many.
         self._kept: dict[str, int] = {}
         self._most_kept = memory // 4
-        versions = READERS if zarr_format is None else {zarr_format: READERS[zarr_format]}
-        self._readers: Sequence[NodeReader] = tuple(versions.values())
+        self._readers = readers_of(zarr_format)
         self._consolidated: dict[str, _Consolidated] = {}
         self._listed = ListedNodes(
             store, self._readers, self._documents, recheck, self._bare_directory

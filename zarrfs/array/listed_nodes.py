@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import islice
 from threading import Lock
 
@@ -27,6 +28,7 @@ _LARGEST_KEPT = 16 << 10
 _LISTING_THREADS = 16
 
 
+@dataclass(eq=False)
 class ListedNodes:
     """Nodes that were read when a group was listed. Thread-safe.
 
@@ -37,22 +39,14 @@ class ListedNodes:
     the nodes that no caller has asked for yet.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        readers: Sequence[NodeReader],
-        documents: DocumentReader,
-        seconds: float,
-        bare: Callable[[str], Node | None],
-    ) -> None:
-        self._store = store
-        self._readers = readers
-        self._documents = documents
-        self._seconds = seconds
-        self._bare = bare
-        self._lock = Lock()
-        self._seen: dict[str, float] = {}
-        self._kept: dict[str, tuple[Node, NodeReader | None]] = {}
+    store: Store
+    readers: Sequence[NodeReader]
+    documents: DocumentReader
+    seconds: float
+    bare: Callable[[str], Node | None]
+    _lock: Lock = field(default_factory=Lock)
+    _seen: dict[str, float] = field(default_factory=dict)
+    _kept: dict[str, tuple[Node, NodeReader | None]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Trust no earlier listing."""
@@ -77,23 +71,23 @@ class ListedNodes:
 
     def _is_recent(self, path: str) -> bool:
         seen = self._seen.get(path)
-        return seen is not None and time.monotonic() - seen < self._seconds
+        return seen is not None and time.monotonic() - seen < self.seconds
 
     def _read(self, paths: Sequence[str]) -> dict[str, bool]:
         """Read the nodes at these paths; returns whether each exists."""
         there: dict[str, bool] = {}
         left = list(paths)
-        for reader in self._readers:
+        for reader in self.readers:
             keys = [[join(path, name) for name in reader.documents] for path in left]
-            asked = self._store.get_many([key for each in keys for key in each], limit=_LARGEST)
+            asked = self.store.get_many([key for each in keys for key in each], limit=_LARGEST)
             missing = []
             for path, own in zip(left, keys, strict=True):
                 # Later documents arrive while this node is parsed.
                 fetched = AssumedStore(
-                    self._store, dict(zip(own, islice(asked, len(own)), strict=True))
+                    self.store, dict(zip(own, islice(asked, len(own)), strict=True))
                 )
                 try:
-                    node = reader.read(fetched, path, self._documents)
+                    node = reader.read(fetched, path, self.documents)
                 except StoreError:
                     # The listing has the node, and opening it returns the error.
                     there[path] = True
@@ -111,7 +105,7 @@ class ListedNodes:
 
     def _is_bare(self, path: str) -> bool:
         try:
-            node = self._bare(path)
+            node = self.bare(path)
         except StoreError:
             return True
         if node is not None:

@@ -245,6 +245,11 @@ READERS: Mapping[int, NodeReader] = {
 """By version, newest first: if a directory has documents of several, the first is served."""
 
 
+def readers_of(zarr_format: int | None) -> Sequence[NodeReader]:
+    """That of one version; None: of all."""
+    return tuple(READERS.values()) if zarr_format is None else (READERS[zarr_format],)
+
+
 def join(path: str, name: str) -> str:
     """A key below a node's path."""
     return f"{path}/{name}" if path else name

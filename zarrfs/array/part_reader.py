@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from zarrfs.array.shards.parts import ObjectChanged, StoredPart
@@ -28,36 +29,29 @@ class PartRead(NamedTuple):
     generation: Generation
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PartReader:
-    """Parts of the chunks of one array. Thread-safe."""
+    """Parts of the chunks of one array. Thread-safe.
 
-    def __init__(
-        self,
-        store: Store,
-        parts: ChunkParts,
-        key: Callable[[Index], str],
-        locate: Callable[[Index], tuple[Index, Index]],
-        shards: ShardReader | None,
-    ) -> None:
-        """
-        key, locate : see `Array`.
-        shards : bare ones; None for an array without shards.
-        """
-        self._store = store
-        self._parts = parts
-        self._key = key
-        self._locate = locate
-        self._shards = shards
+    key, locate : see `Array`.
+    shards : bare ones; None for an array without shards.
+    """
+
+    store: Store
+    parts: ChunkParts
+    key: Callable[[Index], str]
+    locate: Callable[[Index], tuple[Index, Index]]
+    shards: ShardReader | None
 
     @property
     def nbytes(self) -> int:
         """Bytes of a decoded chunk."""
-        return self._parts.nbytes
+        return self.parts.nbytes
 
     @property
     def divided(self) -> bool:
         """Whether a codec divides chunks, so that more is decoded than is wanted."""
-        return self._parts.codec is not None
+        return self.parts.codec is not None
 
     def read(self, index: Index, span: Span, most: int) -> PartRead | None:
         """Read a part of a chunk. Blocks.
@@ -69,21 +63,21 @@ class PartReader:
         or another writer has just replaced it.
         """
         try:
-            if self._shards is None:
-                return self._of_object(self._key(index), span, most)
-            stored, leaf = self._locate(index)
-            chunk = self._shards.inner_chunk(self._key(stored), stored, leaf)
+            if self.shards is None:
+                return self._of_object(self.key(index), span, most)
+            stored, leaf = self.locate(index)
+            chunk = self.shards.inner_chunk(self.key(stored), stored, leaf)
             return None if chunk is None else self._of_shard(chunk, span, most)
         except ObjectChanged as error:
-            if self._shards is not None:
-                self._shards.states.forget(error.key)
+            if self.shards is not None:
+                self.shards.states.forget(error.key)
         except (DecodeError, StoreError):
             pass
         return None
 
     def _of_shard(self, chunk: Shard, span: Span, most: int) -> PartRead | None:
         """The part of an inner chunk. Raises DecodeError, StoreError and ObjectChanged."""
-        encoded, head = chunk.part, self._parts.head
+        encoded, head = chunk.part, self.parts.head
         (begin,) = encoded.read([(0, min(head, encoded.size))]) if head else (b"",)
         return self._behind(begin, chunk, span, most)
 
@@ -92,24 +86,24 @@ class PartReader:
 
         The first request also tells the size and state of the object.
         """
-        size, head = self._parts.encoded.maximum, self._parts.head
-        part = None if head else self._parts.find(b"", size, *span)
+        size, head = self.parts.encoded.maximum, self.parts.head
+        part = None if head else self.parts.find(b"", size, *span)
         first = [(0, head)] if part is None else part.ranges
-        blobs = self._store.get_ranges(key, [ByteRange(*place) for place in first])
+        blobs = self.store.get_ranges(key, [ByteRange(*place) for place in first])
         if not blobs:
             return None
         data, info = [blob.data for blob in blobs], blobs[0].info
         if part is None:
-            whole = Shard(StoredPart(self._store, key, info, 0, info.size), info.generation)
+            whole = Shard(StoredPart(self.store, key, info, 0, info.size), info.generation)
             return self._behind(data[0], whole, span, most)
         if info.size != size or part.nbytes > most:
             return None
-        return PartRead(self._parts.decode(part, data, *span), part.nbytes, info.generation)
+        return PartRead(self.parts.decode(part, data, *span), part.nbytes, info.generation)
 
     def _behind(self, head: Buffer, chunk: Shard, span: Span, most: int) -> PartRead | None:
         encoded = chunk.part
-        part = self._parts.find(head, encoded.size, *span)
+        part = self.parts.find(head, encoded.size, *span)
         if part is None or part.nbytes > most:
             return None
-        data = self._parts.decode(part, encoded.read(part.ranges), *span)
+        data = self.parts.decode(part, encoded.read(part.ranges), *span)
         return PartRead(data, part.nbytes, chunk.generation)

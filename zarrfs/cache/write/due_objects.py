@@ -4,50 +4,48 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from zarrfs.cache.write.write_back import WriteBack
 from zarrfs.format.chunk_grid import Index
 
 
+@dataclass(eq=False)
 class DueObjects:
     """Thread-safe.
 
     Each batch costs a message to a worker process, and a step that makes its objects durable. So
     all threads together take what is due.
 
+    most : objects of one batch.
+    store : stores a batch; handles its own errors.
+
     Shared state: ``_due``, the objects in their order. Each operation on a deque is atomic.
     """
 
-    def __init__(
-        self, write_back: WriteBack, most: int, store: Callable[[Sequence[Index]], None]
-    ) -> None:
-        """
-        most : objects of one batch.
-        store : stores a batch; handles its own errors.
-        """
-        self._write_back = write_back
-        self._most = most
-        self._store = store
-        self._due: deque[Index] = deque()
+    write_back: WriteBack
+    most: int
+    store: Callable[[Sequence[Index]], None]
+    _due: deque[Index] = field(default_factory=deque)
 
     def add(self, objects: Sequence[Index]) -> None:
         """Have these objects stored soon. Does not block."""
         self._due.extend(objects)
-        for _ in range(min(len(objects), self._write_back.flushers)):
-            self._write_back.submit(self._run, ahead=True)
+        for _ in range(min(len(objects), self.write_back.flushers)):
+            self.write_back.submit(self._run, ahead=True)
 
     def _run(self) -> None:
         """Store a batch; there may be more jobs than due objects."""
         group: list[Index] = []
-        share = -(-len(self._due) // self._write_back.flushers)
+        share = -(-len(self._due) // self.write_back.flushers)
         try:
-            while len(group) < min(share, self._most):
+            while len(group) < min(share, self.most):
                 group.append(self._due.popleft())
         except IndexError:
             pass  # other threads have taken them
         try:
             if group:
-                self._store(group)
+                self.store(group)
         finally:
             if self._due:
-                self._write_back.submit(self._run, ahead=True)
+                self.write_back.submit(self._run, ahead=True)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from zarrfs.daemon.life.end_report import End, EndReport
@@ -52,6 +53,7 @@ class DrainConfig(NamedTuple):
     report_seconds: float = 10.0
 
 
+@dataclass(eq=False)
 class Drain:
     """Call it once, in the main thread.
 
@@ -59,24 +61,15 @@ class Drain:
     progress : reported now and then how many bytes are left.
     """
 
-    def __init__(
-        self,
-        filesystem: FileSystem,
-        watchdog: Watchdog,
-        report: EndReport,
-        signals: Signals,
-        config: DrainConfig,
-        progress: Callable[[int], None] = lambda left: None,
-    ) -> None:
-        self._filesystem = filesystem
-        self._watchdog = watchdog
-        self._report = report
-        self._signals = signals
-        self._config = config
-        self._progress = progress
-        self._hurry = False
-        self._begun = False
-        self._aborted = False
+    filesystem: FileSystem
+    watchdog: Watchdog
+    report: EndReport
+    signals: Signals
+    config: DrainConfig
+    progress: Callable[[int], None] = lambda left: None
+    _hurry: bool = False
+    _begun: bool = False
+    _aborted: bool = False
 
     def aborted(self) -> None:
         """The connection was broken, so that the kernel hands over no changed pages any more."""
@@ -85,8 +78,8 @@ class Drain:
     def __call__(self) -> None:
         """Raises `ChangesNotStored` with what could not be stored, and why."""
         self._begun = True
-        self._watchdog.postpone_end(self._config.stall_seconds)
-        self._report_progress(self._filesystem.dirty_bytes)
+        self.watchdog.postpone_end(self.config.stall_seconds)
+        self._report_progress(self.filesystem.dirty_bytes)
         errors = [*self._store_all(), *self._lost()]
         self._report_errors(errors)
         if errors:
@@ -97,14 +90,14 @@ class Drain:
         if self._begun:
             return
         try:
-            errors = [*self._filesystem.drain(), *self._filesystem.lost_pages()]
+            errors = [*self.filesystem.drain(), *self.filesystem.lost_pages()]
         except Exception:  # noqa: BLE001 - the process ends in any case
             _log.exception("storing changes failed unexpectedly")
         else:
             self._report_errors(errors)
 
     def _lost(self) -> Sequence[ZarrfsError]:
-        return self._filesystem.lost_pages() if self._aborted else ()
+        return self.filesystem.lost_pages() if self._aborted else ()
 
     def _report_errors(self, errors: Sequence[ZarrfsError]) -> None:
         for error in errors:
@@ -112,25 +105,25 @@ class Drain:
         reasons = [str(error) for error in errors[:_MOST_REASONS]]
         if more := len(errors) - len(reasons):
             reasons.append(f"and {more} more")
-        self._report.tell(End(stored=not errors, reasons=tuple(reasons)))
+        self.report.tell(End(stored=not errors, reasons=tuple(reasons)))
 
     def _report_progress(self, left: int) -> None:
-        self._report.tell(End(storing=True, left=left))
-        self._progress(left)
+        self.report.tell(End(storing=True, left=left))
+        self.progress(left)
 
     def _store_all(self) -> Sequence[ZarrfsError]:
-        left, idle = self._filesystem.dirty_bytes, 0
-        give_up_at = time.monotonic() + self._config.timeout_seconds
+        left, idle = self.filesystem.dirty_bytes, 0
+        give_up_at = time.monotonic() + self.config.timeout_seconds
         while True:
             errors = self._attempt(give_up_at)
-            before, left = left, self._filesystem.dirty_bytes
+            before, left = left, self.filesystem.dirty_bytes
             idle = 0 if left < before else idle + 1
-            if not errors or idle >= self._config.attempts or self._hurry:
+            if not errors or idle >= self.config.attempts or self._hurry:
                 return errors
-            if (remaining := give_up_at - time.monotonic()) <= self._config.pause_seconds:
+            if (remaining := give_up_at - time.monotonic()) <= self.config.pause_seconds:
                 return errors
             _log.warning("storing changes failed and is tried again: %s", errors[0])
-            self._wait(min(self._config.pause_seconds, remaining), lambda: self._hurry)
+            self._wait(min(self.config.pause_seconds, remaining), lambda: self._hurry)
 
     def _attempt(self, give_up_at: float) -> Sequence[ZarrfsError]:
         """In a thread of its own; this one looks at what happens.
@@ -141,7 +134,7 @@ class Drain:
 
         def work() -> None:
             try:
-                outcome.set_result(self._filesystem.drain())
+                outcome.set_result(self.filesystem.drain())
             except BaseException as error:  # noqa: BLE001 - raised again below
                 outcome.set_exception(error)
 
@@ -150,36 +143,36 @@ class Drain:
         if not outcome.done():
             _log.error(
                 "not all changes could be stored within %g s (-o drain_timeout)",
-                self._config.timeout_seconds,
+                self.config.timeout_seconds,
             )
-            self._filesystem.give_up()
+            self.filesystem.give_up()
             self._wait(None, outcome.done)
         return outcome.result()
 
     def _wait(self, seconds: float | None, over: Callable[[], bool]) -> None:
         """Until ``over``, at most ``seconds``; tells of progress and obeys signals."""
         begun = reported = logged = time.monotonic()
-        left = self._filesystem.dirty_bytes
+        left = self.filesystem.dirty_bytes
         # Short at first: most drains have nothing to do.
         pause = 0.001
         while not over() and (seconds is None or time.monotonic() - begun < seconds):
-            if (number := self._signals.wait(pause)) is not None:
+            if (number := self.signals.wait(pause)) is not None:
                 self._obey(number)
             pause = min(2 * pause, 0.2)
-            before, left = left, self._filesystem.dirty_bytes
+            before, left = left, self.filesystem.dirty_bytes
             if left < before:
-                self._watchdog.postpone_end(self._config.stall_seconds)
+                self.watchdog.postpone_end(self.config.stall_seconds)
             now = time.monotonic()
             if now - reported >= _PROGRESS_S:
                 reported = now
                 self._report_progress(left)
-            if now - logged >= self._config.report_seconds:
+            if now - logged >= self.config.report_seconds:
                 logged = now
                 _log.info("storing changes: %d bytes left", left)
 
     def _obey(self, number: int) -> None:
         if number == signal.SIGUSR1:
-            _log.info("state on SIGUSR1:\n%s", dump(self._filesystem))
+            _log.info("state on SIGUSR1:\n%s", dump(self.filesystem))
         elif number in (signal.SIGTERM, signal.SIGINT):
             self._hurry = True
             _log.info("asked again to end: what fails now is not tried again")

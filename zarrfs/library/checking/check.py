@@ -12,11 +12,10 @@ from zarrfs import bounds
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import (
     LARGEST_DOCUMENT,
-    READERS,
     DocumentReader,
     Node,
-    NodeReader,
     join,
+    readers_of,
 )
 from zarrfs.cache.caches import Caches
 from zarrfs.errors import (
@@ -93,31 +92,23 @@ def check_source(source: str, config: CheckConfig) -> Totals:
                 return _Check(store, caches, config, source, workers).run()
 
 
+@dataclass(eq=False)
 class _Check:
-    def __init__(
-        self,
-        store: Store,
-        caches: Caches,
-        config: CheckConfig,
-        source: str,
-        workers: Engine | None,
-    ) -> None:
-        self._source = source
-        self._workers = workers
-        self._store = store
-        self._caches = caches
-        self._config = config
-        self._documents = DocumentReader(config.source.memory_bytes)
-        self._totals = Totals()
-        version = config.source.zarr_format
-        self._readers: list[NodeReader] = (
-            list(READERS.values()) if version is None else [READERS[version]]
-        )
+    store: Store
+    caches: Caches
+    config: CheckConfig
+    source: str
+    workers: Engine | None
+    _totals: Totals = field(default_factory=Totals)
+
+    def __post_init__(self) -> None:
+        self._documents = DocumentReader(self.config.source.memory_bytes)
+        self._readers = readers_of(self.config.source.zarr_format)
 
     def run(self) -> Totals:
-        path = "/".join(name for name in self._config.path.split("/") if name)
+        path = "/".join(name for name in self.config.path.split("/") if name)
         if (node := self._node_or_bare_group(path, strict=True)) is None:
-            raise NodeNotFound(f"{join(self._store.url, path)}: no Zarr array or group here")
+            raise NodeNotFound(f"{join(self.store.url, path)}: no Zarr array or group here")
         self._check_leftovers()
         self._check_node(node)
         return self._totals
@@ -128,13 +119,13 @@ class _Check:
         else:
             self._totals.problems += 1
             self._totals.repaired += finding.is_mended
-        if self._config.repair and not finding.is_note and finding.repaired is None:
+        if self.config.repair and not finding.is_note and finding.repaired is None:
             finding = replace(finding, unrepaired=finding.unrepaired or _NOT_MENDED)
-        self._config.found(finding)
+        self.config.found(finding)
 
     def _check_leftovers(self) -> None:
         try:
-            names = self._store.leftovers(remove=self._config.repair)
+            names = self.store.leftovers(remove=self.config.repair)
         except StoreError as error:
             self._report(Finding("access", error.key, error.reason))
             return
@@ -144,7 +135,7 @@ class _Check:
                     "leftover",
                     name,
                     "is a temporary file of a writer that was killed",
-                    repaired="removed" if self._config.repair else None,
+                    repaired="removed" if self.config.repair else None,
                 )
             )
 
@@ -158,10 +149,10 @@ class _Check:
         """
         for reader in self._readers:
             try:
-                node = reader.read(self._store, path, self._documents)
+                node = reader.read(self.store, path, self._documents)
             except StoreError as error:
                 if strict:
-                    raise type(error)(join(self._store.url, error.key), error.reason) from error
+                    raise type(error)(join(self.store.url, error.key), error.reason) from error
                 return Node(path, None, str(error), tuple(reader.markers), None)
             if node is not None:
                 return node
@@ -172,7 +163,7 @@ class _Check:
         if (node := self._node(path, strict=strict)) is not None:
             return node
         try:
-            has_children = bool(Hierarchy(self._store).children(path))
+            has_children = bool(Hierarchy(self.store).children(path))
         except (StoreError, NodeNotFound):
             return None
         return Node(path, GroupMetadata(0, {}, None), None, (), None) if has_children else None
@@ -214,10 +205,10 @@ class _Check:
 
     def _state(self, group: Node) -> object:
         """Tells a group from all others of a local store, where links can lead in circles."""
-        if not self._store.traits.near or not group.documents:
+        if not self.store.traits.near or not group.documents:
             return None
         try:
-            info = self._store.info(_document(group))
+            info = self.store.info(_document(group))
         except StoreError:
             return None
         return None if info is None else info.generation
@@ -227,7 +218,7 @@ class _Check:
         document: Any = None
         if V3_NODE in node.documents:
             try:
-                blob = self._store.get(key, limit=LARGEST_DOCUMENT)
+                blob = self.store.get(key, limit=LARGEST_DOCUMENT)
                 document = None if blob is None else load_json(bytes(blob.data), key)
             except (StoreError, MetadataError):
                 pass
@@ -252,7 +243,7 @@ class _Check:
             else {path.partition("/")[0] for path in metadata.children if path}
         )
         try:
-            for entry in self._store.list_dir(group.path):
+            for entry in self.store.list_dir(group.path):
                 name = entry.rstrip("/")
                 path = join(group.path, name)
                 if not entry.endswith("/"):
@@ -281,22 +272,22 @@ class _Check:
 
     def _check_array(self, node: Node, metadata: ArrayMetadata) -> None:
         try:
-            array = self._caches.open(node.path, metadata).array
+            array = self.caches.open(node.path, metadata).array
         except BudgetExceeded as error:
             self._report(Finding("access", node.path, str(error)))
             return
-        check = ArrayCheck(array, node, self._caches.budget, repair=self._config.repair)
+        check = ArrayCheck(array, node, self.caches.budget, repair=self.config.repair)
         stored = check.stored(self._report)
-        if (workers := self._workers) is None:
-            threads = self._caches.loaders
+        if (workers := self.workers) is None:
+            threads = self.caches.loaders
             parts = batches(stored, check.together)
             with ThreadPoolExecutor(threads) as pool:
                 self._add(node.path, run(pool, threads * _QUEUED, check.check, parts))
         else:
             size = array.layout.spec(array.layout.stored.largest_chunk).nbytes
-            options = self._config.source
+            options = self.config.source
             tasks = (
-                CheckTask(source_name(self._source), node.path, metadata.fingerprint, options, part)
+                CheckTask(source_name(self.source), node.path, metadata.fingerprint, options, part)
                 for part in batches(stored, per_task(size))
             )
             self._add(node.path, run(workers.executor, workers.at_once, check_objects, tasks))
@@ -312,7 +303,7 @@ class _Check:
             self._totals.objects += done.objects
             self._totals.chunks += done.chunks
             self._totals.unverified += done.unverified
-            self._config.progress(self._totals)
+            self.config.progress(self._totals)
 
 
 def _document(group: Node) -> str:

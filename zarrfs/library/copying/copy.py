@@ -184,40 +184,33 @@ def copy_node(source: str, target: str, config: CopyConfig) -> CopyResult:
         return result
 
 
+@dataclass(eq=False)
 class _Work:
     """Copies arrays, one after the other."""
 
-    def __init__(
-        self,
-        caches: Caches,
-        source: Store,
-        target: Store,
-        workers: Engine | None,
-        record: CopyRecord,
-        config: CopyConfig,
-    ) -> None:
-        self._caches = caches
-        self._source = source
-        self._target = target
-        self._workers = workers
-        self._record = record
-        self._config = config
-        self._done = self._total = 0
-        self._failed: list[str] = []
+    caches: Caches
+    source: Store
+    target: Store
+    workers: Engine | None
+    record: CopyRecord
+    config: CopyConfig
+    _done: int = 0
+    _total: int = 0
+    _failed: list[str] = field(default_factory=list)
 
     def copy(self, arrays: list[tuple[PlannedArray, ArrayCopy, ArrayPlan]]) -> Copied:
         """Raises CopyFailed at the end if chunks of the source cannot be had, other errors now."""
         self._total = sum(plan.nbytes for _, _, plan in arrays)
         whole = Copied()
         for array, copy, _ in arrays:
-            boxes = BoxCopy(self._caches, self._source, array.source, self._target, copy)
+            boxes = BoxCopy(self.caches, self.source, array.source, self.target, copy)
             with closing(boxes):
                 whole = whole.plus(self._copy(copy, boxes))
-        self._record.write()
+        self.record.write()
         if self._failed:
             parts = f"{counted(len(self._failed), 'part')} could not be copied"
             raise CopyFailed(f"{parts}: {_some(self._failed)}; the same command goes on")
-        self._config.progress(self._total, self._total)
+        self.config.progress(self._total, self._total)
         return whole
 
     def _copy(self, copy: ArrayCopy, boxes: BoxCopy) -> Copied:
@@ -225,12 +218,12 @@ class _Work:
         tasks = self._tasks(name, copy, boxes)
         whole = Copied()
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            if self._workers is None:
-                results = run(threads, AT_ONCE, boxes.perform, tasks, self._record.write_if_due)
+            if self.workers is None:
+                results = run(threads, AT_ONCE, boxes.perform, tasks, self.record.write_if_due)
             else:
-                workers = self._workers
+                workers = self.workers
                 results = run(
-                    workers.executor, workers.at_once, perform, tasks, self._record.write_if_due
+                    workers.executor, workers.at_once, perform, tasks, self.record.write_if_due
                 )
             for task, done in results:
                 if isinstance(done, ChunkError):
@@ -239,15 +232,15 @@ class _Work:
                 if isinstance(done, ZarrfsError):
                     raise done
                 whole = whole.plus(done)
-                self._record.done[name].add(task.numbers)
+                self.record.done[name].add(task.numbers)
                 self._done += done.nbytes
-                self._config.progress(self._done, self._total)
+                self.config.progress(self._done, self._total)
         return whole
 
     def _tasks(self, name: str, copy: ArrayCopy, boxes: BoxCopy) -> Iterator[CopyTask]:
-        most = 1 if self._workers is None else per_task(boxes.nbytes_of_boxes)
+        most = 1 if self.workers is None else per_task(boxes.nbytes_of_boxes)
         for some in batches(enumerate(boxes.plan.tiles), most):
-            left = [(n, tile) for n, tile in some if n not in self._record.done[name]]
+            left = [(n, tile) for n, tile in some if n not in self.record.done[name]]
             self._done += sum(boxes.nbytes(tile) for n, tile in some if (n, tile) not in left)
             if left:
                 yield CopyTask(copy, tuple(n for n, _ in left), tuple(tile for _, tile in left))
