@@ -159,6 +159,15 @@ class TestCastValue:
             assert encoded.tolist() == [float(expected)]
 
     @pytest.mark.parametrize("rounding", ROUNDINGS)
+    def test_to_floats_without_a_sign(self, rounding):
+        bound = bind("cast_value", {"data_type": "float8_e8m0fnu", "rounding": rounding},
+                     "float64", 4, fill=1.0)  # fmt: skip
+        down = rounding in ("towards-zero", "towards-negative")
+        up = rounding == "towards-positive"
+        encoded = bound.encode(np.array([2.0, 2.5, 3.5, 5.0])).astype(np.float64)
+        assert encoded.tolist() == [2, 4 if up else 2, 2 if down else 4, 8 if up else 4]
+
+    @pytest.mark.parametrize("rounding", ROUNDINGS)
     @examples(30)
     @given(
         value=st.integers(-(2**63), 2**63 - 1)

@@ -154,20 +154,10 @@ class Cast:
             result[left] = self._to_floats(rest)
         return result.reshape(elements.shape)
 
-    def _round(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _round(self, values: NDArray[np.float64]) -> Chunk:
         if not np.isfinite(values).all():
             raise ValueError(f"cast_value: {self.target.name} has no NaN and no infinity")
-        match self.rounding:
-            case "nearest-even":
-                return np.rint(values)
-            case "towards-zero":
-                return np.trunc(values)
-            case "towards-positive":
-                return np.ceil(values)
-            case "towards-negative":
-                return np.floor(values)
-        whole = np.trunc(values)
-        return whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)
+        return _rounded(values, np.floor(values), np.ceil(values), self.rounding)
 
     def _to_integers(self, values: Chunk) -> Chunk:
         low, high = self.target.integers
@@ -187,8 +177,11 @@ class Cast:
         if self.source.dtype.kind in "iu" and self.source.item_size == 8:
             # Integers that a float64 cannot hold exactly are rounded before they become one.
             digits = _finfo(self.target.dtype).nmant + 1
-            for position in np.flatnonzero(np.abs(wide) >= 2.0**_EXACT_BITS):
-                wide[position] = _round_whole(int(values[position]), digits, self.rounding)
+            large = np.abs(wide) >= 2.0**_EXACT_BITS
+            exact = values[large].astype(object)
+            lost = [1 << max(0, abs(value).bit_length() - digits) for value in exact]
+            low = exact - exact % np.array(lost, object)
+            wide[large] = _rounded(exact, low, low + np.array(lost, object), self.rounding)
         return self._narrow(wide)
 
     def _narrow(self, values: NDArray[np.float64]) -> Chunk:
@@ -198,64 +191,64 @@ class Cast:
             return values
         nearest = values.astype(target)
         back = nearest.astype(np.float64)
-        largest = float(_finfo(target).max)
+        least, largest = float(_finfo(target).min), float(_finfo(target).max)
         beyond = np.isfinite(values) & (np.abs(values) > largest)
         if (np.isnan(values) & ~np.isnan(back)).any() or (np.isinf(values) & ~np.isinf(back)).any():
             raise ValueError(f"cast_value: {self.target.name} lacks a NaN or an infinity")
         inside = np.isfinite(values) & ~beyond
         if (inside & ~np.isfinite(back)).any() or (inside & (values < 0) & (back > 0)).any():
             raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
-        result = self._directed(values, nearest, back, inside)
-        if beyond.any():
-            result[beyond] = self._overflow(values[beyond], largest)
-        return result
-
-    def _directed(
-        self, values: Chunk, nearest: Chunk, back: Chunk, inside: NDArray[np.bool_]
-    ) -> Chunk:
-        if self.rounding == "nearest-even":
+        if self.rounding == "nearest-even" and not beyond.any():
             return nearest
-        above, below = inside & (back > values), inside & (back < values)
-        largest = float(_finfo(nearest.dtype).max)
-        up, down = _neighbour(nearest, largest), _neighbour(nearest, -largest)
-        match self.rounding:
-            case "towards-positive":
-                return np.where(below, up, nearest)
-            case "towards-negative":
-                return np.where(above, down, nearest)
-            case "towards-zero":
-                result = np.where(below & (values < 0), up, nearest)
-                return np.where(above & (values > 0), down, result)
-        # nearest-away: of two neighbours that are equally near, the one further from zero.
-        other = np.where(above, down, up)
-        tie = (above | below) & (np.abs(other.astype(np.float64) - values) == np.abs(back - values))
-        further = np.abs(other.astype(np.float64)) > np.abs(back)
-        return np.where(tie & further, other, nearest)
+        chosen = _rounded(values, *_around(values, nearest, least, largest), self.rounding)
+        outside = np.isfinite(values) & (np.abs(chosen) > largest)
+        if outside.any():
+            if self.out_of_range != "clamp":
+                raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
+            infinity = float(np.array(np.inf).astype(target).astype(np.float64))
+            most = infinity if np.isinf(infinity) else largest
+            chosen[outside] = np.copysign(most, values[outside])
+        return np.where(np.isfinite(values), chosen.astype(target), nearest)
 
-    def _overflow(self, values: Chunk, largest: float) -> Chunk:
-        target = self.target.dtype
-        # One more step of the grid: a number that rounds below it is still the largest value.
-        step = largest - float(_neighbour(np.array([largest]).astype(target), -largest)[0])
-        magnitude = np.abs(values) - largest
-        positive = values > 0
-        match self.rounding:
-            case "towards-zero":
-                stays = magnitude < step
-            case "towards-positive":
-                stays = ~positive & (magnitude < step)
-            case "towards-negative":
-                stays = positive & (magnitude < step)
-            case "nearest-away":
-                stays = magnitude < step / 2
-            case _:
-                # On a tie, the largest value stays if it is the even one of the two.
-                even = (largest / step) % 2 == 0
-                stays = magnitude <= step / 2 if even else magnitude < step / 2
-        if not stays.all() and self.out_of_range != "clamp":
-            raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
-        infinity = float(np.array(np.inf).astype(target).astype(np.float64))
-        outside = infinity if np.isinf(infinity) else largest
-        return np.copysign(np.where(stays, largest, outside), values).astype(target)
+
+def _around(values: Chunk, nearest: Chunk, least: float, largest: float) -> tuple[Chunk, Chunk]:
+    """The numbers of a type next to each value, below and above, or the value itself.
+
+    least, largest : of the type of ``nearest``. Beyond the largest one lies one more step: a value
+        that rounds below that stays the largest.
+    """
+    back = nearest.astype(np.float64)
+    down, up = (_neighbour(nearest, end).astype(np.float64) for end in (least, largest))
+    low, high = np.where(back > values, down, back), np.where(back < values, up, back)
+    step = largest - float(_neighbour(np.array([largest]).astype(nearest.dtype), least)[0])
+    for sign, inner, outer in ((1, low, high), (-1, high, low)):
+        magnitude = sign * values
+        inner[magnitude > largest] = sign * largest
+        outer[magnitude > largest] = sign * (largest + step)
+        far = magnitude >= largest + step
+        inner[far] = outer[far] = values[far]
+    return low, high
+
+
+def _rounded(values: Chunk, low: Chunk, high: Chunk, rounding: str) -> Chunk:
+    """The neighbour, ``low`` or ``high``, that the rounding takes for each value.
+
+    A value that is its own neighbour stays. All are floats, or Python's integers.
+    """
+    match rounding:
+        case "towards-zero":
+            up = values < 0
+        case "towards-positive":
+            up = values > low
+        case "towards-negative":
+            up = values < low
+        case _:
+            twice, ends = values + values, low + high
+            step = np.where(high > low, high - low, 1)
+            # The even one of two neighbours is the one on the grid of twice the step.
+            prefers_high = values > 0 if rounding == "nearest-away" else low // step % 2 == 1
+            up = (twice > ends) | ((twice == ends) & prefers_high)
+    return np.where((values != low) & up, high, low)
 
 
 def _equal(elements: Chunk, scalar: Chunk) -> NDArray[np.bool_]:
@@ -263,26 +256,6 @@ def _equal(elements: Chunk, scalar: Chunk) -> NDArray[np.bool_]:
         return np.asarray(elements == scalar)
     wide, value = elements.astype(np.float64), float(scalar.astype(np.float64))
     return np.isnan(wide) if np.isnan(value) else wide == value
-
-
-def _round_whole(value: int, digits: int, rounding: str) -> int:
-    """``value`` rounded to at most ``digits`` significant bits."""
-    drop = max(0, abs(value).bit_length() - digits)
-    low, rest = divmod(abs(value), 1 << drop)
-    half = 1 << drop >> 1
-    match rounding:
-        case "towards-zero":
-            up = False
-        case "towards-positive":
-            up = value > 0 and rest > 0
-        case "towards-negative":
-            up = value < 0 and rest > 0
-        case "nearest-away":
-            up = drop > 0 and rest >= half
-        case _:
-            up = drop > 0 and (rest > half or (rest == half and low % 2 == 1))
-    rounded = (low + up) << drop
-    return rounded if value > 0 else -rounded
 
 
 def _finfo(target: np.dtype[Any]) -> Any:
