@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 _SAME_ERROR_SECONDS = 60.0
 _REMEMBERED_ERRORS = 64
 _LOGGED_ERRORS = 20  # per minute, so that an array of bad chunks does not fill the log
+_OF_CHUNKS = ("hits", "misses", "shared", "loads", "parts", "revalidated", "decoded_bytes")
 
 
 class Stats:
@@ -79,15 +80,7 @@ class Stats:
         with self._lock:
             last_errors = list(self._last_errors)
         return {
-            "cache": {
-                "hits": self.hits,
-                "misses": self.misses,
-                "shared": self.shared,
-                "loads": self.loads,
-                "parts": self.parts,
-                "revalidated": self.revalidated,
-                "decoded_bytes": self.decoded_bytes,
-            },
+            "cache": {name: getattr(self, name) for name in _OF_CHUNKS},
             "reads": {"count": self.reads, "bytes": self.read_bytes},
             "writes": {"count": self.writes, "bytes": self.written_bytes},
             "errors": {"count": self.errors, "last": last_errors},

@@ -57,11 +57,8 @@ def _ask(connection: socket.socket, request: Mapping[str, object]) -> dict[str, 
     # A daemon that refuses this user answers and closes without reading.
     with suppress(BrokenPipeError):
         connection.sendall(json.dumps(request).encode() + b"\n")
-    text = b""
-    while not text.endswith(b"\n") and len(text) < _ANSWER_BYTES:
-        if not (part := connection.recv(1 << 16)):
-            break
-        text += part
+    with connection.makefile("rb") as answers:
+        text = answers.readline(_ANSWER_BYTES)
     return json.loads(text) if text.endswith(b"\n") else None
 
 

@@ -82,13 +82,8 @@ def chunk_pieces(pending: PendingChunk, written_ns: int) -> Iterator[bytes]:
 
 def growth_pieces(growth: PendingGrowth) -> Iterator[bytes]:
     """The bytes of an entry for the growth of an array."""
-    text = {
-        "format": FORMAT,
-        "path": growth.path,
-        "shape": list(growth.shape),
-        "rows": growth.rows,
-    }
-    return _hashed(iter([json.dumps(text).encode() + b"\n"]))
+    text = json.dumps({"format": FORMAT, **growth._asdict()})
+    return _hashed(iter([text.encode() + b"\n"]))
 
 
 def read_growth(file: BinaryIO, size: int) -> PendingGrowth:
