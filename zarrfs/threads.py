@@ -30,11 +30,14 @@ class Threads:
     found no job would take the interpreter from the thread that has one. The thread that went to
     sleep last is woken, because its memory is still in the processor's cache. More threads, other
     switch intervals of the interpreter, and threads tied to processors gained nothing.
+
+    keeps : whether threads without a job stay, for jobs that come when the system has no more.
     """
 
-    def __init__(self, count: int, name: str = "loader") -> None:
+    def __init__(self, count: int, name: str = "loader", *, keeps: bool = False) -> None:
         self.count = count
         self._name = name
+        self._keeps = keeps
         self._lock = ranked_lock(Rank.THREADS)
         self._urgent: deque[_Job] = deque()
         self._ahead: deque[_Job] = deque()
@@ -89,8 +92,11 @@ class Threads:
             wake.release()
         return begins if taken else None
 
-    def close(self, timeout: float = 5.0) -> None:
-        """Stop after the queued jobs, and leave threads behind that hang after so many seconds."""
+    def close(self, timeout: float = 5.0) -> bool:
+        """Stop after the queued jobs, and leave threads behind that hang after so many seconds.
+
+        Returns whether all threads have ended. May be called again.
+        """
         with self._lock:
             self._closed = True
             asleep, self._asleep = self._asleep, []
@@ -100,6 +106,7 @@ class Threads:
         give_up = time.monotonic() + timeout
         for thread in threads:
             thread.join(max(0.0, give_up - time.monotonic()))
+        return not any(thread.is_alive() for thread in threads)
 
     def _start(self) -> bool:
         """Start one more thread, if that may be and the system has it. With the lock held."""
@@ -126,7 +133,8 @@ class Threads:
                         break
                     self._asleep.append(wake)
             if job is None:
-                if not wake.acquire(timeout=IDLE_S) and self._ends(wake):
+                idle = -1 if self._keeps else IDLE_S
+                if not wake.acquire(timeout=idle) and self._ends(wake):
                     break
                 continue
             _perform(*job)

@@ -7,16 +7,16 @@ has to answer those reads, must never do this: both would wait for ever, beyond 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Container
-from contextlib import suppress
+from functools import partial
+from threading import Lock
 
 import pyfuse3
 
 from zarrfs.fs.coherence.kernel_pages import KernelCache
 from zarrfs.fs.loop.answers import Waiter
+from zarrfs.threads import Threads
 from zarrfs.views.view import Data
 
 # More pages than these are not given: they would be in memory twice for long.
@@ -32,26 +32,25 @@ class NotificationThread(KernelCache):
 
     The kernel may be long at one inode, so others do not wait for it, while there are threads.
 
-    Shared state, under ``_changed``: ``_turns``, by inode the notifications that are to be sent, at
-    most by one thread, in their order; in ``_ready`` the inodes with any that no thread is at; and
-    ``_drops``, the inodes that are to be dropped, which is asked for once however often it is
-    wished. A drop that is wished while one is under way is another one.
+    Shared state, under ``_lock``: ``_turns``, by inode the notifications that are to be sent, at
+    most by one thread, in their order; and ``_drops``, the inodes that are to be dropped, which is
+    asked for once however often it is wished. A drop that is wished while one is under way is
+    another one.
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = Lock()
         self._turns: dict[int, deque[Callable[[], object]]] = {}
         self._drops: set[int] = set()
-        self._ready: deque[int] = deque()
         self._pushes = 0
-        self._idle = 0
         self._stopped = False
-        self._threads: list[threading.Thread] = []
-        self._add_thread()
+        self._threads = Threads(_MOST_THREADS, "fuse-notify", keeps=True)
+        # One thread is there whenever the system has no more.
+        self._threads.submit(lambda: None)
 
     def drop(self, inode: int) -> None:
         """Asks for ``inode``'s pages and attributes to be dropped soon. Never blocks."""
-        with self._changed:
+        with self._lock:
             if not self._stopped and inode not in self._drops:
                 self._drops.add(inode)
                 self._put(inode, lambda: self._drop(inode))
@@ -64,13 +63,13 @@ class NotificationThread(KernelCache):
         """
 
         def push() -> None:
-            with self._changed:
+            with self._lock:
                 self._pushes -= 1
             if current():
                 # Whatever has the buffer protocol will do.
                 pyfuse3.notify_store(inode, offset, data)  # type: ignore[arg-type]
 
-        with self._changed:
+        with self._lock:
             if not self._stopped and self._pushes < _MOST_QUEUED:
                 self._pushes += 1
                 self._put(inode, push)
@@ -82,7 +81,7 @@ class NotificationThread(KernelCache):
         answers those reads must not wait for this.
         """
         waiters = []
-        with self._changed:
+        with self._lock:
             for inode in () if self._stopped else self._turns:
                 if inodes is None or inode in inodes:
                     waiters.append(Waiter())
@@ -96,55 +95,30 @@ class NotificationThread(KernelCache):
         Returns whether they have ended within ``timeout`` seconds. If not, the kernel is
         still busy with a notification; a broken connection makes it return.
         """
-        with self._changed:
+        with self._lock:
             self._stopped = True
-            self._changed.notify_all()
-        give_up = time.monotonic() + timeout
-        for thread in self._threads:
-            thread.join(max(0.0, give_up - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        return self._threads.close(timeout)
 
     def _put(self, inode: int, item: Callable[[], object]) -> None:
-        turns = self._turns.get(inode)
-        if turns is None:
+        """With the lock held."""
+        if (turns := self._turns.get(inode)) is None:
             turns = self._turns[inode] = deque()
-            self._ready.append(inode)
-            if self._idle >= len(self._ready):
-                self._changed.notify()
-            elif len(self._threads) < _MOST_THREADS:
-                with suppress(RuntimeError):  # no more threads: those that there are do it
-                    self._add_thread()
+            self._threads.submit(partial(self._send, inode, turns))
         turns.append(item)
 
-    def _add_thread(self) -> None:
-        name = f"fuse-notify-{len(self._threads)}"
-        thread = threading.Thread(target=self._run, name=name, daemon=True)
-        thread.start()
-        self._threads.append(thread)
-
-    def _run(self) -> None:
-        while (inode := self._next()) is not None:
-            turns = self._turns[inode]
-            # All that is there now: an inode that gets ever more to do must not keep others out.
-            for _ in range(len(turns)):
-                if not self._stopped:
-                    _notify(turns.popleft())
-            with self._changed:
-                if turns:
-                    self._ready.append(inode)
-                else:
-                    del self._turns[inode]
-
-    def _next(self) -> int | None:
-        """The inode that this thread is to be at; None at the end."""
-        with self._changed:
-            self._idle += 1
-            self._changed.wait_for(lambda: self._ready or self._stopped)
-            self._idle -= 1
-            return None if self._stopped else self._ready.popleft()
+    def _send(self, inode: int, turns: deque[Callable[[], object]]) -> None:
+        """Send what there is now: an inode that gets ever more to do must not keep others out."""
+        for _ in range(len(turns)):
+            if not self._stopped:
+                _notify(turns.popleft())
+        with self._lock:
+            if turns and not self._stopped:
+                self._threads.submit(partial(self._send, inode, turns))
+            else:
+                del self._turns[inode]
 
     def _drop(self, inode: int) -> None:
-        with self._changed:
+        with self._lock:
             self._drops.remove(inode)
         pyfuse3.invalidate_inode(inode)
 
