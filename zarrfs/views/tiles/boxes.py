@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
 from itertools import product
 
 from zarrfs.cache.read.cached_array import CachedArray
@@ -41,7 +41,7 @@ class Boxes:
         self.start = tiling.start
         self.stop = tiling.start + tiling.size
         # The last used ones: a program reads a box in several requests.
-        self._views: OrderedDict[int, FlatView] = OrderedDict()
+        self._view = lru_cache(_MOST_KEPT)(partial(_view, array, grid, tiling))
         self._course = Course(tiling.counts)
         self._last = -1
         # The chunk of the last request, if that was for all of it.
@@ -98,15 +98,10 @@ class Boxes:
         return product(*ranges) if math.prod(map(len, ranges)) <= _MOST_CHUNKS else ()
 
     def close(self) -> None:
-        self._views.clear()
+        self._view.cache_clear()
 
-    def _view(self, number: int) -> FlatView:
-        if (view := self._views.get(number)) is None:
-            window = Window(self._grid, self._tiling.origin(number), self._tiling.shape)
-            elements = Elements(self._array, window, FlatConfig())
-            view = self._views[number] = FlatView(elements, gathers=False)
-            if len(self._views) > _MOST_KEPT:
-                self._views.popitem(last=False)
-        else:
-            self._views.move_to_end(number)
-        return view
+
+def _view(array: CachedArray, grid: ChunkGrid, tiling: Tiling, number: int) -> FlatView:
+    """The bytes of the box with a number."""
+    window = Window(grid, tiling.origin(number), tiling.shape)
+    return FlatView(Elements(array, window, FlatConfig()), gathers=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -83,6 +84,7 @@ class WholeFile:
         self.view.close()
 
 
+@dataclass(eq=False, repr=False)
 class SectionedView(ScatteredView):
     """
     sections : in order; they do not overlap. The bytes around them are those of ``header``.
@@ -92,20 +94,11 @@ class SectionedView(ScatteredView):
         are ignored.
     """
 
-    def __init__(
-        self,
-        header: Computed,
-        sections: Sequence[Section],
-        size: int,
-        *,
-        writable: bool = False,
-        marks: range = range(0),
-    ) -> None:
-        self._header = header
-        self._sections = sections
-        self._writable = writable
-        self._marks = marks
-        self.size = size
+    header: Computed
+    sections: Sequence[Section]
+    size: int
+    writable: bool = field(default=False, kw_only=True)
+    marks: range = field(default=range(0), kw_only=True)
 
     def read_now(self, offset: int, size: int) -> Data | None:
         size = self._cut(offset, size)
@@ -117,7 +110,7 @@ class SectionedView(ScatteredView):
             if (data := piece.view.read_now(piece.first, piece.stop - piece.first)) is None:
                 return None
             found.append(data)
-        out = self._header.read(offset, size)
+        out = self.header.read(offset, size)
         for piece, data in zip(pieces, found, strict=True):
             out[piece.at - offset : piece.at - offset + len(data)] = data
         return memoryview(out)
@@ -128,7 +121,7 @@ class SectionedView(ScatteredView):
         if len(pieces) == 1 and pieces[0].stop - pieces[0].first == size:
             pieces[0].view.read(pieces[0].first, size, answer)
             return
-        out = self._header.read(offset, size)
+        out = self.header.read(offset, size)
         ticket = Ticket(
             len(pieces) + 1, lambda error: answer(memoryview(out) if error is None else error)
         )
@@ -146,7 +139,7 @@ class SectionedView(ScatteredView):
 
     def section_at(self, offset: int) -> tuple[int | None, int]:
         """The number of the section that has a byte, None for the header, and where that ends."""
-        for number, section in enumerate(self._sections):
+        for number, section in enumerate(self.sections):
             if offset < section.start:
                 return None, section.start
             if offset < section.stop:
@@ -155,13 +148,13 @@ class SectionedView(ScatteredView):
 
     def write(self, offset: int, data: Data) -> RemainingWrite | None:
         data = memoryview(data)
-        if not self._writable:
+        if not self.writable:
             raise NotPermitted(f"{len(data)} bytes at {offset}: this file cannot be changed")
         here, stop = offset, offset + len(data)
         while here < stop:
             number, end = self.section_at(here)
             there = data[here - offset : min(end, stop) - offset]
-            if number is None and not self._header.agrees(here, there, self._marks):
+            if number is None and not self.header.agrees(here, there, self.marks):
                 raise NotPermitted("the header follows from metadata")
             here += len(there)
         rests = []
@@ -173,7 +166,7 @@ class SectionedView(ScatteredView):
         return partial(_all, rests) if rests else None
 
     def close(self) -> None:
-        for section in self._sections:
+        for section in self.sections:
             section.close()
 
     def _pieces(self, offset: int, size: int) -> list[Piece]:
@@ -183,36 +176,22 @@ class SectionedView(ScatteredView):
         return found
 
     def _touched(self, offset: int, size: int) -> Iterator[tuple[Section, int, int]]:
-        for section in self._sections:
+        for section in self.sections:
             low, high = max(offset, section.start), min(offset + size, section.stop)
             if low < high:
                 yield section, low, high
 
 
+@dataclass(eq=False, repr=False)
 class GatheredView(SectionedView):
     """A file of several arrays, or of boxes: no page of it is also one of another file.
 
     kept : whether what was read stays with the reader, or with the kernel; may be set.
+    owner : of the files; it lives as long as this view.
     """
 
-    def __init__(
-        self,
-        header: Computed,
-        sections: Sequence[Section],
-        size: int,
-        owner: object = None,
-        *,
-        writable: bool = False,
-        marks: range = range(0),
-        kept: bool,
-    ) -> None:
-        """
-        owner : of the files; it lives as long as this view.
-        writable, marks : as in `SectionedView`.
-        """
-        super().__init__(header, sections, size, writable=writable, marks=marks)
-        self._owner = owner
-        self.kept = kept
+    kept: bool = field(kw_only=True)
+    owner: object = None
 
     def read_now(self, offset: int, size: int) -> Data | None:
         if (data := super().read_now(offset, size)) is not None:

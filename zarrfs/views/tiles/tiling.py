@@ -71,18 +71,11 @@ class Tiling:
 
     def index(self, number: int) -> Index:
         """The place of a box in the grid of boxes."""
-        index = []
-        for count in reversed(self.counts):
-            number, at = divmod(number, count)
-            index.append(at)
-        return tuple(reversed(index))
+        return tuple(map(int, np.unravel_index(number, self.counts)))
 
     def number(self, index: Index) -> int:
         """The number of the box at a place in the grid."""
-        number = 0
-        for at, count in zip(index, self.counts, strict=True):
-            number = number * count + at
-        return number
+        return int(np.ravel_multi_index(index, self.counts))
 
     def origin(self, number: int) -> Index:
         """The array index of the first element of a box."""
@@ -90,7 +83,4 @@ class Tiling:
 
     def offsets(self, indices: tuple[Numbers, ...]) -> Numbers:
         """The bytes of the file at which boxes begin, by their indices in the grid."""
-        number = np.zeros((), np.int64)
-        for index, count in zip(indices, self.counts, strict=True):
-            number = number * count + index
-        return self.start + number * self.stride
+        return self.start + np.ravel_multi_index(indices, self.counts) * self.stride
