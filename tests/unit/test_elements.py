@@ -85,7 +85,8 @@ def test_in_any_order_and_some_at_a_time(data):
         window = Window(cached.array.array.layout.read, origin, lengths)
         elements = Elements(array, window, FlatConfig(byteorder, order))
         # As if there were many, of which the cached ones are copied together.
-        elements.mean_piece = data.draw(st.sampled_from((1 / 64, elements.mean_piece)))
+        crossed = elements.window
+        crossed.mean_piece = data.draw(st.sampled_from((1 / 64, crossed.mean_piece)))
         shown = np.full(lengths, 7, "<i2")
         inside = [slice(o, o + n) for o, n in zip(origin, lengths, strict=True)]
         part = values[(*inside, ...)]

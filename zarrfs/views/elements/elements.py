@@ -86,11 +86,6 @@ class Elements:
         return self.window.elements
 
     @cached_property
-    def mean_piece(self) -> int:
-        """See `Window.mean_piece`."""
-        return self.window.mean_piece
-
-    @cached_property
     def _fill(self) -> NDArray[Any]:
         layout = self.array.array.layout
         return layout.data_type.element(layout.fill).view(self.carrier)
@@ -189,7 +184,7 @@ class Elements:
 
     def crosses(self, first: int, last: int, most: int) -> bool:
         """Whether elements are in more than ``most`` chunks, without a step for each chunk."""
-        few = (last - first) // self.mean_piece <= most
+        few = (last - first) // self.window.mean_piece <= most
         return not few and self.count_chunks(first, last) > most
 
     def _fill_at_once(self, elements: NDArray[Any], first: int, last: int, done: Done) -> None:

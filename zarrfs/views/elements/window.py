@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import product, starmap
 from typing import NamedTuple
 
@@ -140,18 +141,14 @@ class Window:
             index.append(chunk)
         return tuple(index)
 
-    @property
+    @cached_property
     def mean_piece(self) -> int:
         """About how many elements that follow each other in the file are in one chunk."""
         piece = 1
-        each = zip(self.grid.axes, self.origin, self.shape, strict=True)
-        for axis, origin, length in reversed(list(each)):
-            stop = min(origin + length, axis.extent)
-            if origin >= stop:
-                break
-            chunks = axis.chunk_of(stop - 1) - axis.chunk_of(origin) + 1
-            piece *= max(1, length // chunks)
-            if chunks > 1:
+        for axis, length in reversed(list(enumerate(self.shape))):
+            chunks = self.count_along(axis, 0, length)
+            piece *= max(1, length // chunks) if chunks else 1
+            if chunks != 1:
                 break
         return piece
 

@@ -93,13 +93,8 @@ class SlabGrid(NamedTuple):
     @property
     def chunks(self) -> int:
         """The most chunks of which a slab has a part."""
-        window = self.window
-        beside = 1
-        axes = list(zip(window.grid.axes, window.origin, window.shape, strict=True))
-        for axis, origin, length in axes[self.axis + 1 :]:
-            end = min(origin + length, axis.extent)
-            beside *= axis.chunk_of(end - 1) - axis.chunk_of(origin) + 1
-        return self.rows * beside
+        beside = list(enumerate(self.window.shape))[self.axis + 1 :]
+        return self.rows * math.prod(self.window.count_along(axis, 0, n) for axis, n in beside)
 
     def slab_at(self, element: int) -> tuple[int, int]:
         """First and last (exclusive) element of the slab that contains ``element``."""
