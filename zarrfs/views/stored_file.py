@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from zarrfs.errors import ChunkError, EntryNotFound, StoreConflict, StoreError, reason_of
 from zarrfs.store.base import ByteRange, Generation, Store
@@ -10,6 +11,7 @@ from zarrfs.views.bytes_view import ReadOnlyView
 from zarrfs.views.view import Answer, Data
 
 
+@dataclass(eq=False, repr=False)
 class StoredFileView(ReadOnlyView):
     """The object ``key``. Each read fetches a part of its current state.
 
@@ -18,19 +20,11 @@ class StoredFileView(ReadOnlyView):
     run : runs a function in a thread.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        key: str,
-        size: int,
-        run: Callable[[Callable[[], None]], object],
-        generation: Generation | None = None,
-    ) -> None:
-        self._store = store
-        self._key = key
-        self._run = run
-        self._generation = generation
-        self.size = size
+    store: Store
+    key: str
+    size: int
+    run: Callable[[Callable[[], None]], object]
+    generation: Generation | None = None
 
     def check(self) -> None:
         """Blocks. Raises EntryNotFound, or StoreError if the object cannot be read."""
@@ -40,7 +34,7 @@ class StoredFileView(ReadOnlyView):
         return None
 
     def read(self, offset: int, size: int, answer: Answer) -> None:
-        if self._generation is not None and offset >= self.size:
+        if self.generation is not None and offset >= self.size:
             answer(b"")
             return
 
@@ -48,18 +42,18 @@ class StoredFileView(ReadOnlyView):
             try:
                 data = self._part(offset, size)
             except StoreError as error:
-                answer(ChunkError(self._key, error.reason))
+                answer(ChunkError(self.key, error.reason))
             except Exception as error:  # noqa: BLE001 - a reader waits for an answer
-                answer(ChunkError(self._key, f"failed: {reason_of(error)}"))
+                answer(ChunkError(self.key, f"failed: {reason_of(error)}"))
             else:
                 answer(data)
 
-        self._run(fetch)
+        self.run(fetch)
 
     def _part(self, offset: int, size: int) -> Data:
-        blobs = self._store.get_ranges(self._key, [ByteRange(offset, size)])
+        blobs = self.store.get_ranges(self.key, [ByteRange(offset, size)])
         if blobs is None:
-            raise EntryNotFound(self._key)
-        if self._generation not in (None, blobs[0].info.generation):
-            raise StoreConflict(self._key, "was changed after it was opened")
+            raise EntryNotFound(self.key)
+        if self.generation not in (None, blobs[0].info.generation):
+            raise StoreConflict(self.key, "was changed after it was opened")
         return blobs[0].data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from zarrfs import bounds
@@ -43,6 +43,7 @@ class _Known(NamedTuple):
     frames: dict[int, int]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ArrayViews:
     """Made of a node when they are first asked for; headers are not kept.
 
@@ -55,23 +56,13 @@ class ArrayViews:
     grows : whether the array may get other shapes while its files are open.
     """
 
-    def __init__(
-        self,
-        views: Collection[str],
-        layout: FlatConfig,
-        around: Callable[[], Around],
-        region: Region | None = None,
-        *,
-        stem: str,
-        grows: bool,
-    ) -> None:
-        self._views = views
-        self.layout = layout
-        self._around = around
-        self.region = region
-        self.stem = stem
-        self._grows = grows
-        self._known: _Known | None = None
+    views: Collection[str]
+    layout: FlatConfig
+    around: Callable[[], Around]
+    region: Region | None
+    stem: str
+    grows: bool
+    _known: _Known | None = None
 
     def names(self, node: Node) -> Iterator[tuple[str, int]]:
         """Name and number of each file."""
@@ -109,7 +100,7 @@ class ArrayViews:
         """The description of an array for headers; None: its elements lie as in ``array.bin``."""
         assert isinstance(node.metadata, ArrayMetadata)
         layout = layout or self.layout
-        found = describe(node.metadata, layout, node.path, self._around(), self.region)
+        found = describe(node.metadata, layout, node.path, self.around(), self.region)
         return replace(found, data_file=f"{self.stem}.bin")
 
     def _of(self, node: Node) -> _Known:
@@ -123,9 +114,9 @@ class ArrayViews:
         if not isinstance(node.metadata, ArrayMetadata):
             return known
         array = self.described(node)
-        for number, name in chosen(self._views, array):
+        for number, name in chosen(self.views, array):
             local = Local.FIRST_VIEW + number
-            if self._grows and name != _GROWING and not self.is_header(local):
+            if self.grows and name != _GROWING and not self.is_header(local):
                 continue
             try:
                 plan = find_format(name)(array)

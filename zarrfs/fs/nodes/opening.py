@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 Members: TypeAlias = Callable[[str, Wanted], Iterable[tuple[str, MountedNode]]]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class NodeOpener:
     """Opens nodes, each for itself: one that cannot be served does not concern the others.
 
@@ -55,34 +57,23 @@ class NodeOpener:
     plain : the source, where that is a directory of data of any kind.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        config: FileSystemConfig,
-        caches: Caches,
-        group: Callable[[str], Mapping[str, Any]],
-        node: Callable[[str], Node | None],
-        is_kept: Callable[[str], bool],
-        members: Members,
-        plain: PlainDirectory | None = None,
-    ) -> None:
-        self._store = store
-        self._config = config
-        self._caches = caches
-        self._group = group
-        self._node = node
-        self._is_kept = is_kept
-        self._members = members
-        self._plain = plain
-        # Threads that read files; few mounts have any to read.
-        self._file_threads = Threads(_FILE_THREADS)
-        self._started_ns = time.time_ns()
-        # The groups above the source, once an array has asked for them.
-        self._groups_above: Groups | None = None
-        # The first name of each directory outside the store.
-        self._linked: dict[str, str] = {}
-        # The arrays beside others, and when they were read, of the clock `time.monotonic`.
-        self._neighbours: dict[str, tuple[float, Neighbours]] = {}
+    store: Store
+    config: FileSystemConfig
+    caches: Caches
+    group: Callable[[str], Mapping[str, Any]]
+    node: Callable[[str], Node | None]
+    is_kept: Callable[[str], bool]
+    members: Members
+    plain: PlainDirectory | None = None
+    # Threads that read files; few mounts have any to read.
+    _file_threads: Threads = field(default_factory=lambda: Threads(_FILE_THREADS))
+    _started_ns: int = field(default_factory=time.time_ns)
+    # The groups above the source, once an array has asked for them.
+    _groups_above: Groups | None = None
+    # The first name of each directory outside the store.
+    _linked: dict[str, str] = field(default_factory=dict)
+    # The arrays beside others, and when they were read, of the clock `time.monotonic`.
+    _neighbours: dict[str, tuple[float, Neighbours]] = field(default_factory=dict)
 
     def run(self, work: Callable[[], None]) -> None:
         """Have one of the threads that read files do ``work``."""
@@ -98,8 +89,8 @@ class NodeOpener:
         strict : whether the reason is raised instead, as a ZarrfsError.
         """
         mtime_ns = node.mtime_ns or self._started_ns
-        if node.entry is not None and node.entry.form == "file" and self._plain is not None:
-            return MountedFile(node, self._plain, self.run)
+        if node.entry is not None and node.entry.form == "file" and self.plain is not None:
+            return MountedFile(node, self.plain, self.run)
         reason = node.problem
         if isinstance(node.metadata, ArrayMetadata):
             try:
@@ -113,25 +104,25 @@ class NodeOpener:
                 log.exception("cannot open %s", f"/{node.path}")
                 reason = f"cannot be opened: {reason_of(error)}"
                 if strict:
-                    raise UnsupportedError(self._store.url, reason) from error
+                    raise UnsupportedError(self.store.url, reason) from error
             node = node._replace(metadata=None, problem=reason)
-        if self._config.region is not None and strict:
+        if self.config.region is not None and strict:
             raise UnsupportedError(
-                self._store.url, "a region is one of an array, and this is a group"
+                self.store.url, "a region is one of an array, and this is a group"
             )
         if node.metadata is None or reason is not None:
-            self._caches.stats.error(node.path, reason or "cannot be served")
+            self.caches.stats.error(node.path, reason or "cannot be served")
         if node.metadata is None or not node.documents:
             return MountedNode(node, reason, mtime_ns)
         return MountedGroup(
             node,
             reason,
             mtime_ns,
-            node_name(self._store.url, node.path),
-            self._config.views,
-            FlatConfig(self._config.byteorder, self._config.order),
-            partial(self._members, node.path),
-            self._config.attribute_seconds,
+            node_name(self.store.url, node.path),
+            self.config.views,
+            FlatConfig(self.config.byteorder, self.config.order),
+            partial(self.members, node.path),
+            self.config.attribute_seconds,
         )
 
     def _open_array(self, node: Node, metadata: ArrayMetadata, mtime_ns: int) -> MountedArray:
@@ -140,29 +131,29 @@ class NodeOpener:
             layout = metadata.layout.resized((rows, *metadata.shape[1:]))
             metadata = metadata._replace(layout=layout)
         other = self._other_name(node.path)
-        source = self._caches.open(
+        source = self.caches.open(
             node.path, metadata, document=node.own_document, read_only=other is not None
         )
-        flat = FlatConfig(self._config.byteorder, self._config.order)
+        flat = FlatConfig(self.config.byteorder, self.config.order)
         region = None
-        if self._config.region is not None:
+        if self.config.region is not None:
             if not metadata.layout.data_type.fixed_size:
-                raise UnsupportedError(self._store.url, "a region is of elements of fixed size")
-            region = parse_region(self._config.region, metadata.shape)
-        named = self._config.names == "node"
-        stem = file_stem(node_name(self._store.url, node.path)) if named else ARRAY
+                raise UnsupportedError(self.store.url, "a region is of elements of fixed size")
+            region = parse_region(self.config.region, metadata.shape)
+        named = self.config.names == "node"
+        stem = file_stem(node_name(self.store.url, node.path)) if named else ARRAY
         if not metadata.layout.data_type.fixed_size:
             return VariableArray(node, source, mtime_ns, flat, stem)
         growth = None
-        if rows and isinstance(source, WritableArray) and self._caches.write_back is not None:
-            largest = self._caches.largest_load
-            clearing = ResizeConfig(largest, store_fill=self._config.store_fill)
-            growth = Growth(self._caches.write_back, source, clearing)
+        if rows and isinstance(source, WritableArray) and self.caches.write_back is not None:
+            largest = self.caches.largest_load
+            clearing = ResizeConfig(largest, store_fill=self.config.store_fill)
+            growth = Growth(self.caches.write_back, source, clearing)
         facts_around = self._around(node.path, metadata)
         views = ArrayViews(
-            self._config.views, flat, facts_around, region, stem=stem, grows=growth is not None
+            self.config.views, flat, facts_around, region, stem=stem, grows=growth is not None
         )
-        array = FlatArray(node, source, mtime_ns, views, self._caches.cache, growth)
+        array = FlatArray(node, source, mtime_ns, views, self.caches.cache, growth)
         if other is not None:
             array.linked = True
             array.note = f"is written through its other name {other}, to which a link leads"
@@ -174,7 +165,7 @@ class NodeOpener:
         An array has one name for writing, or the caches of one would undo what came through
         the other.
         """
-        if not self._config.writable or (real := self._store.real_key(path)) == path:
+        if not self.config.writable or (real := self.store.real_key(path)) == path:
             return None
         first = self._linked.setdefault(real, path) if os.path.isabs(real) else real
         return None if first == path else f"/{first}"
@@ -183,13 +174,13 @@ class NodeOpener:
         """Reads the arrays beside it that say what it means; groups are in memory."""
         beside = partial(self._beside, path.rpartition("/")[0])
         search = partial(self._search_above, path)
-        outside = read_outside(path, self._group, metadata, beside, search)
-        return partial(around, path, self._group, metadata, outside.neighbours, outside.groups)
+        outside = read_outside(path, self.group, metadata, beside, search)
+        return partial(around, path, self.group, metadata, outside.neighbours, outside.groups)
 
     def _beside(self, group: str, names: Iterable[str]) -> Neighbours:
         """The arrays of these names in a group, which many arrays share."""
         now = time.monotonic()
-        fresh = _KEPT_LOCAL if self._store.traits.near else _KEPT_REMOTE
+        fresh = _KEPT_LOCAL if self.store.traits.near else _KEPT_REMOTE
         kept = {p: k for p, k in list(self._neighbours.items()) if now - k[0] < fresh}
         found: dict[str, Neighbour] = {}
         for name in names:
@@ -197,7 +188,7 @@ class NodeOpener:
             beside = kept.get(path)
             # Another writer may have made it longer, with the array that asks.
             if beside is None or not self._is_shape_of(beside[1], path):
-                ask = partial(read_neighbours, self._store, self._node, self._is_kept)
+                ask = partial(read_neighbours, self.store, self.node, self.is_kept)
                 beside = now, ask(group, [name])
                 kept[path] = beside
             found |= beside[1]
@@ -206,11 +197,11 @@ class NodeOpener:
 
     def _is_shape_of(self, kept: Neighbours, path: str) -> bool:
         """Whether an array has the shape that was kept. A remote store is not asked."""
-        if not self._store.traits.near:
+        if not self.store.traits.near:
             return True
         one = next(iter(kept.values()), None)
         try:
-            node = self._node(path if one is None else one.path)
+            node = self.node(path if one is None else one.path)
         except ZarrfsError:
             return True
         metadata = None if node is None else node.metadata
@@ -223,25 +214,25 @@ class NodeOpener:
         A remote store is asked only for an array that is the source itself. For others, the
         requests would not be worth it.
         """
-        if path and (self._groups_above == () or not self._store.traits.near):
+        if path and (self._groups_above == () or not self.store.traits.near):
             return nothing_above(names)
         if path and self._groups_above is not None:
             # Most arrays have their coordinates beside them, and need nothing else.
             wanted = names(self._groups_above)
             if not wanted:
                 return GroupsAbove(self._groups_above)
-            found = self._config.groups_above(lambda _groups: wanted)
+            found = self.config.groups_above(lambda _groups: wanted)
         else:
-            found = self._config.groups_above(names)
+            found = self.config.groups_above(names)
         self._groups_above = found.groups
         return found
 
     def _rows_to_come(self, metadata: ArrayMetadata) -> int:
         """How many an array can have that may be resized; 0 where it may not."""
         layout, shape = metadata.layout, metadata.shape
-        if not self._config.resize or not shape or not layout.data_type.fixed_size:
+        if not self.config.resize or not shape or not layout.data_type.fixed_size:
             return 0
-        if self._config.order == "F" and len(shape) > 1:
+        if self.config.order == "F" and len(shape) > 1:
             # Its first axis is the fastest one: it does not grow at the end.
             return 0
         return most_rows(shape, layout.data_type.item_size, layout.stored.axes[0].reach)

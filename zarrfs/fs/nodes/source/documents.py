@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.node_readers import LARGEST_DOCUMENT
@@ -17,6 +18,7 @@ from zarrfs.store.plain_directory import PlainDirectory
 _MOST_KNOWN = 1 << 16
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Documents:
     """Thread-safe.
 
@@ -24,17 +26,14 @@ class Documents:
     consolidated : as `Hierarchy.consolidated_size`.
     """
 
-    def __init__(
-        self, store: Store, fresh_seconds: float, consolidated: Callable[[str], int | None]
-    ) -> None:
-        self._store = store
-        self._fresh_seconds = fresh_seconds
-        self._consolidated = consolidated
-        self._known: dict[str, tuple[ObjectInfo, float]] = {}
+    store: Store
+    fresh_seconds: float
+    consolidated: Callable[[str], int | None]
+    _known: dict[str, tuple[ObjectInfo, float]] = field(default_factory=dict)
 
     def read(self, key: str) -> bytes:
         """A document, byte for byte. Blocks. Raises EntryNotFound, StoreError."""
-        blob = self._store.get(key, limit=LARGEST_DOCUMENT)
+        blob = self.store.get(key, limit=LARGEST_DOCUMENT)
         if blob is None:
             raise EntryNotFound(key)
         self.know(key, blob.info)
@@ -50,19 +49,19 @@ class Documents:
         """
         if (known := self.known(key)) is not None:
             return known
-        if self._fresh_seconds and (size := self._consolidated(key)) is not None:
+        if self.fresh_seconds and (size := self.consolidated(key)) is not None:
             info, _ = self._known.get(key, (ObjectInfo(size, None, ()), 0.0))
             return info, 0.0
-        if (found := self._store.info(key)) is None:
+        if (found := self.store.info(key)) is None:
             raise EntryNotFound(key)
         self.know(key, found)
-        return found, self._fresh_seconds or math.inf
+        return found, self.fresh_seconds or math.inf
 
     def known(self, key: str) -> tuple[ObjectInfo, float] | None:
         """The state, and for how many seconds it is relied on; None if the store must be asked."""
         if (found := self._known.get(key)) is None:
             return None
-        left = found[1] + self._fresh_seconds - time.monotonic()
+        left = found[1] + self.fresh_seconds - time.monotonic()
         return (found[0], left) if left > 0 else None
 
     def forget(self) -> None:
@@ -70,7 +69,7 @@ class Documents:
 
     def know(self, key: str, info: ObjectInfo) -> None:
         """The store has just said this of a document."""
-        if self._fresh_seconds:
+        if self.fresh_seconds:
             self._known[key] = info, time.monotonic()
         if len(self._known) > _MOST_KNOWN:
             with suppress(KeyError, StopIteration, RuntimeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
@@ -12,6 +13,7 @@ from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.store.plain_directory import PlainDirectory
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SourceNodes:
     """Methods block.
 
@@ -21,38 +23,35 @@ class SourceNodes:
     attributes_above : of the groups above that node, by path, as they were when it was read.
     """
 
-    def __init__(
-        self, hierarchy: Hierarchy, plain: PlainDirectory | None, url: str, path: str
-    ) -> None:
-        self._hierarchy = hierarchy
-        self._plain = plain
-        self._url = url
-        self._path = path
-        self.attributes_above: Mapping[str, Mapping[str, Any]] = {}
-        # Files of a plain directory that programs have looked into.
-        self._entered: set[str] = set()
+    hierarchy: Hierarchy
+    plain: PlainDirectory | None
+    url: str
+    path: str
+    attributes_above: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Files of a plain directory that programs have looked into.
+    _entered: set[str] = field(default_factory=set)
 
     def root(self) -> Node:
         """The node that the mount shows, read after the groups above it.
 
         These may say what lies below them. Raises NodeNotFound where there is no such node.
         """
-        *above, node = self._hierarchy.reach_down(self._path)
+        *above, node = self.hierarchy.reach_down(self.path)
         self.attributes_above = {
             one.path: one.metadata.attributes for one in above if one.metadata is not None
         }
         form = "directory" if node.entry is None else node.entry.form
-        if form == "store" and (inside := self.enter(self._path)) is not None:
+        if form == "store" and (inside := self.enter(self.path)) is not None:
             return inside
         # The directories of chunks are no groups.
         in_array = any(isinstance(one.metadata, ArrayMetadata) for one in above)
         if form != "directory" or in_array:
-            raise NodeNotFound(f"{self._url}: no Zarr array or group at {self._path}")
+            raise NodeNotFound(f"{self.url}: no Zarr array or group at {self.path}")
         return node
 
     def enter(self, path: str) -> Node | None:
         """The node in a file of a plain directory; this call opens the file. None: no such file."""
-        node = self._hierarchy.inside(path)
+        node = self.hierarchy.inside(path)
         if node is not None:
             self._entered.add(path)
         return node
@@ -60,15 +59,15 @@ class SourceNodes:
     def read(self, path: str) -> Node | None:
         """The node at ``path`` anew, from inside a file that is open."""
         inside = path in self._entered
-        return self._hierarchy.inside(path) if inside else self._hierarchy.node(path)
+        return self.hierarchy.inside(path) if inside else self.hierarchy.node(path)
 
     def present_mode(self, path: str) -> int | None:
         """The present permissions of an entry of a plain directory; None elsewhere.
 
         Raises EntryNotFound where it is not there any more, StoreError.
         """
-        if self._plain is None:
+        if self.plain is None:
             return None
-        if (entry := self._plain.entry(path)) is None:
+        if (entry := self.plain.entry(path)) is None:
             raise EntryNotFound(path)
         return entry.mode
