@@ -143,9 +143,12 @@ class Described:
             raise Inexpressible(f"{format_name} has no {self.data_type.name}")
         return found
 
-    def check(self, format_name: str, least: int, most: int, longest: int = 2**31 - 1) -> None:
-        """Raises Inexpressible for other ranks, for longer axes, and for an empty array."""
-        rank = len(self.axes)
+    def check(self, format_name: str, least: int, most: int, longest: int = 2**31 - 1) -> str:
+        """The format's name of the element type.
+
+        Raises Inexpressible for other ranks, for longer axes, and for an empty array, too.
+        """
+        found, rank = self.type_in(format_name), len(self.axes)
         if not least <= rank <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise Inexpressible(f"{format_name} takes {wanted} axes, the array has {rank}")
@@ -153,6 +156,7 @@ class Described:
             raise Inexpressible(f"{format_name} takes no array without elements")
         if max(self.shape, default=0) > longest:
             raise Inexpressible(f"{format_name} takes axes of at most {longest} elements")
+        return found
 
 
 def _ends_with(axes: tuple[Axis, ...], names: tuple[str, ...]) -> bool:

@@ -28,8 +28,7 @@ _UTM = re.compile(r"EPSG:32([67])(\d\d)", re.ASCII | re.IGNORECASE)
 
 def envi(array: Described) -> Plan:
     """Up to three axes as they are; all axes before the last two become one axis of bands."""
-    number = array.type_in("ENVI")
-    array.check("ENVI", 1, 32)
+    number = array.check("ENVI", 1, 32)
     bands = array.channels or math.prod(array.shape[:-2])
     if bands > _MOST_BANDS:
         raise Inexpressible(f"ENVI takes at most {_MOST_BANDS} bands, the array has {bands}")

@@ -23,8 +23,7 @@ _MOST_AXES = 99
 
 def fits(array: Described) -> Plan:
     """The primary image, of up to 99 axes."""
-    bits = int(array.type_in("FITS"))
-    array.check("FITS", 1, _MOST_AXES, longest=2**63 - 1)
+    bits = int(array.check("FITS", 1, _MOST_AXES, longest=2**63 - 1))
     return partial(_form, array, bits, _ZEROS.get(array.code))
 
 

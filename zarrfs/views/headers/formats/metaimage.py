@@ -32,8 +32,7 @@ def mha(array: Described) -> Plan:
 
 
 def _plan(array: Described, data_file: str, layout: FlatConfig | None) -> Plan:
-    name = array.type_in("MetaImage")
-    array.check("MetaImage", 2, _MOST_AXES)
+    name = array.check("MetaImage", 2, _MOST_AXES)
     return partial(_form, array, name, data_file, layout)
 
 

@@ -18,8 +18,7 @@ _IMOD = 1146047817
 
 def mrc(array: Described) -> Plan:
     """An image, or a volume."""
-    mode = int(array.type_in("MRC"))
-    array.check("MRC", 2, 3)
+    mode = int(array.check("MRC", 2, 3))
     if array.channels:
         raise Inexpressible("MRC has no elements of several channels")
     return partial(_form, array, mode)

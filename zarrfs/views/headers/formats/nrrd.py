@@ -31,8 +31,7 @@ def nrrd(array: Described) -> Plan:
 
 
 def _plan(array: Described, data_file: str, layout: FlatConfig | None) -> Plan:
-    name = array.type_in("NRRD")
-    array.check("NRRD", 1, _MOST_AXES, longest=2**63 - 1)
+    name = array.check("NRRD", 1, _MOST_AXES, longest=2**63 - 1)
     return partial(_form, array, name, data_file, layout)
 
 

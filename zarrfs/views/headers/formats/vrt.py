@@ -19,8 +19,7 @@ _BAND = 400
 
 def vrt(array: Described) -> Plan:
     """A raster with one band per plane, or per channel of an image."""
-    name = array.type_in("GDAL")
-    array.check("GDAL", 1, 32)
+    name = array.check("GDAL", 1, 32)
     bands = array.channels or math.prod(array.shape[:-2])
     if bands > _MOST_BANDS:
         raise Inexpressible(f"a VRT of {bands} bands would be too large")

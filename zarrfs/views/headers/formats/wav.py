@@ -20,8 +20,7 @@ _LARGEST = 2**32 - 1
 
 def wav(array: Described) -> Plan:
     """Samples of at most 4 GiB, little-endian."""
-    kind = int(array.type_in("WAVE"))
-    array.check("WAVE", 1, 2)
+    kind = int(array.check("WAVE", 1, 2))
     channels = array.shape[1] if len(array.shape) == 2 else 1
     if channels > _MOST_CHANNELS:
         raise Inexpressible(f"WAVE takes at most {_MOST_CHANNELS} channels")

@@ -13,8 +13,7 @@ from zarrfs.views.headers.form import Form, Inexpressible, Plan
 
 def xmf(array: Described) -> Plan:
     """A regular grid of two or three axes with numbers, or vectors of three, at its nodes."""
-    kind = array.type_in("XDMF")
-    array.check("XDMF", 2, 4 if array.channels else 3)
+    kind = array.check("XDMF", 2, 4 if array.channels else 3)
     if array.channels not in (0, 3) or len(array.image_axes) < 2:
         raise Inexpressible("XDMF has no channels but vectors of three")
     return partial(_form, array, kind)
