@@ -26,7 +26,6 @@ from zarrfs.views.headers.tiff.directories import (
     BYTE,
     LONG,
     LONG8,
-    SHORT,
     Encoding,
     Entry,
     Field,
@@ -36,6 +35,7 @@ from zarrfs.views.headers.tiff.directories import (
 from zarrfs.views.headers.tiff.tags import (
     gdal_metadata,
     georeference_tags,
+    image_tags,
     resolutions,
     resolutions_per,
 )
@@ -48,7 +48,6 @@ _SAMPLE = 6
 
 def tif(array: Described) -> Plan:
     """Planes of one channel, or of several interleaved ones."""
-    sample_format = int(array.type_in("TIFF"))
     array.check("TIFF", 2, 32)
     if array.channels and len(array.axes) < 3:
         raise Inexpressible("TIFF takes planes of two axes")
@@ -56,14 +55,14 @@ def tif(array: Described) -> Plan:
     long = Encoding(True, "<").directory_size(16) + _SAMPLE * array.channels
     if pages * long > LARGEST_HEADER:
         raise Inexpressible(f"a TIFF header of {pages} planes would be too large")
-    return partial(_form, array, sample_format, pages)
+    return partial(_form, array, pages)
 
 
-def _form(array: Described, sample_format: int, pages: int) -> Form:
+def _form(array: Described, pages: int) -> Form:
     end = ">" if array.big else "<"
     shape = Encoding(array.nbytes + LARGEST_HEADER > _LARGEST_CLASSIC, end)
     plane = array.nbytes // pages
-    entries = _entries(array, sample_format, plane)
+    entries = _entries(array, plane)
     header = bytearray(16 if shape.big else 8)
     found = fields(shape, header, entries)
     first = directory(shape, found)
@@ -87,38 +86,24 @@ def _form(array: Described, sample_format: int, pages: int) -> Form:
     return Form(bytes(header).ljust(start, b"\0"), array.layout)
 
 
-def _entries(array: Described, sample_format: int, plane: int) -> dict[int, Entry]:
-    axes = array.image_axes
-    samples = max(1, array.channels)
-    bits = array.data_type.item_size * 8
+def _entries(array: Described, plane: int) -> dict[int, Entry]:
+    y, x = array.image_axes[-2:]
     long = LONG8 if plane > _LARGEST_CLASSIC else LONG
     entries: dict[int, Entry] = {
-        256: (LONG, [axes[-1].length]),
-        257: (LONG, [axes[-2].length]),
-        258: (SHORT, [bits] * samples),
-        259: (SHORT, [1]),  # not compressed
-        262: (SHORT, [2 if samples in (3, 4) else 1]),  # RGB, or grey with 0 for black
+        **image_tags(array),
+        **gdal_metadata(array, max(1, array.channels)),
+        **georeference_tags(array.georeference),
+        **_resolutions(array, x, y),
         270: (ASCII, [description(array)]),
         273: (LONG8 if array.nbytes + LARGEST_HEADER > _LARGEST_CLASSIC else LONG, [0]),
-        277: (SHORT, [samples]),
-        278: (LONG, [axes[-2].length]),
+        278: (LONG, [y.length]),
         279: (long, [plane]),
-        339: (SHORT, [sample_format] * samples),
     }
-    if extra := samples - (3 if samples in (3, 4) else 1):
-        entries[338] = (SHORT, [0] * extra)
-    if samples > 1:
-        entries[284] = (SHORT, [1])
-    if (missing := array.no_data) is not None:
-        entries[42113] = (ASCII, [f"{missing!r}\0".encode()])  # GDAL's NoData
-    if (values := gdal_metadata(array, samples)) is not None:
-        entries[42112] = (ASCII, [values])
-    entries |= georeference_tags(array.georeference)
     if (names := plane_names(array)) is not None:
         counts, data = names
         entries[50838] = (LONG, counts)
         entries[50839] = (BYTE, [data])
-    return entries | _resolutions(array, axes[-1], axes[-2])
+    return entries
 
 
 # Entries of the first directory only: the description, and ImageJ's metadata.

@@ -31,7 +31,6 @@ from zarrfs.views.headers.tiff.directories import (
     IFD8,
     LONG,
     LONG8,
-    SHORT,
     Encoding,
     Entry,
     Field,
@@ -43,6 +42,7 @@ from zarrfs.views.headers.tiff.ome_xml import ome_xml
 from zarrfs.views.headers.tiff.tags import (
     gdal_metadata,
     georeference_tags,
+    image_tags,
     resolutions,
 )
 from zarrfs.views.tiles.computed import Computed, Numbers, Rows, Table
@@ -111,8 +111,7 @@ def _map(found: Sequence[Level]) -> GroupForm:
     array = found[0].array
     bands = math.prod(found[0].outer)
     first = georeference_tags(array.georeference)
-    if (said := gdal_metadata(array, max(bands, found[0].samples))) is not None:
-        first[42112] = (ASCII, [said])
+    first |= gdal_metadata(array, max(bands, found[0].samples))
     image = _Image(found, 1, bands, "chain")
     return _File(image, first, range(len(found) - 1, -1, -1)).form()
 
@@ -312,34 +311,22 @@ class _File:
 def _entries(image: _Image, number: int) -> dict[int, Entry | Field]:
     level = image.levels[number]
     array = level.array
-    samples = max(level.samples, image.bands)
     rows, columns = level.tile
+    y, x = array.image_axes[-2:]
     entries: dict[int, Entry | Field] = {
+        **image_tags(array, image.bands),
+        **resolutions(x, y),
         254: (LONG, [int(number > 0)]),
-        256: (LONG, [level.width]),
-        257: (LONG, [level.height]),
-        258: (SHORT, [array.data_type.item_size * 8] * samples),
-        259: (SHORT, [1]),  # not compressed
-        262: (SHORT, [2 if level.samples >= 3 else 1]),  # RGB, or grey with 0 for black
-        277: (SHORT, [samples]),
         322: (LONG, [columns]),
         323: (LONG, [rows]),
         # Their values stand elsewhere, or are another one in each directory.
         324: Field(LONG8, image.tiles(number), bytes(8)),
         325: Field(LONG, image.tiles(number), bytes(8)),
-        339: (SHORT, [int(array.type_in("TIFF"))] * samples),
     }
     reduced = len(image.levels) - 1
     if reduced and number == 0 and image.where != "chain":
         entries[330] = Field(IFD8, reduced, bytes(8))
-    if samples > 1:
-        entries[284] = (SHORT, [2 if image.bands > 1 else 1])
-    if extra := samples - (3 if level.samples >= 3 else 1):
-        entries[338] = (SHORT, [0] * extra)
-    if (missing := array.no_data) is not None:
-        entries[42113] = (ASCII, [f"{missing!r}\0".encode()])  # GDAL's NoData
-    y, x = array.image_axes[-2:]
-    return entries | resolutions(x, y)
+    return entries
 
 
 def _put(rows: Rows, at: int, numbers: Numbers) -> None:

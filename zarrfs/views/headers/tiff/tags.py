@@ -10,7 +10,33 @@ from zarrfs.views.facts.crs import epsg
 from zarrfs.views.facts.facts import Axis, Georeference
 from zarrfs.views.facts.units import metres
 from zarrfs.views.headers.described import Described
-from zarrfs.views.headers.tiff.directories import DOUBLE, RATIONAL, SHORT, Entry
+from zarrfs.views.headers.tiff.directories import ASCII, DOUBLE, LONG, RATIONAL, SHORT, Entry
+
+
+def image_tags(array: Described, bands: int = 1) -> dict[int, Entry]:
+    """The entries of all directories of an image, besides the places of its elements.
+
+    bands : planes of one directory, as samples in planes of their own.
+    """
+    y, x = array.image_axes[-2:]
+    colours = 3 if array.channels in (3, 4) else 1
+    samples = max(1, array.channels, bands)
+    found: dict[int, Entry] = {
+        256: (LONG, [x.length]),
+        257: (LONG, [y.length]),
+        258: (SHORT, [array.data_type.item_size * 8] * samples),
+        259: (SHORT, [1]),  # not compressed
+        262: (SHORT, [2 if colours == 3 else 1]),  # RGB, or grey with 0 for black
+        277: (SHORT, [samples]),
+        339: (SHORT, [int(array.type_in("TIFF"))] * samples),
+    }
+    if samples > 1:
+        found[284] = (SHORT, [2 if bands > 1 else 1])
+    if extra := samples - colours:
+        found[338] = (SHORT, [0] * extra)
+    if (missing := array.no_data) is not None:
+        found[42113] = (ASCII, [f"{missing!r}\0".encode()])  # GDAL's NoData
+    return found
 
 
 def resolutions(x: Axis, y: Axis) -> dict[int, Entry]:
@@ -42,8 +68,8 @@ def _per_unit(spacing: float) -> tuple[int, int] | None:
     return (numerator, denominator) if 0 < numerator < 2**32 > denominator else None
 
 
-def gdal_metadata(array: Described, samples: int) -> bytes | None:
-    """Unit, scale, offset and description of each sample, in GDAL's form; None if none is known."""
+def gdal_metadata(array: Described, samples: int) -> dict[int, Entry]:
+    """Unit, scale, offset and description of each sample, in GDAL's form, if any is known."""
     facts = array.facts
     said: list[tuple[str, str]] = []
     if facts.packed:
@@ -58,9 +84,8 @@ def gdal_metadata(array: Described, samples: int) -> bytes | None:
         for role, value in [*said, *([("description", title)] if title else [])]:
             place = f'name="{role.upper()}" sample="{sample}" role="{role}"'
             items.append(f"<Item {place}>{escape(value)}</Item>")
-    if not items:
-        return None
-    return "".join(["<GDALMetadata>", *items, "</GDALMetadata>"]).encode() + b"\0"
+    text = "".join(["<GDALMetadata>", *items, "</GDALMetadata>\0"])
+    return {42112: (ASCII, [text.encode()])} if items else {}
 
 
 # The tags that give the place of a TIFF's planes on the earth.
