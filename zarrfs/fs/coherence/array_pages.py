@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import trio
 
-from zarrfs.fs.coherence.kernel_pages import KernelPages
+from zarrfs.fs.coherence.kernel_pages import KernelPages, count_one_less
 from zarrfs.fs.loop.gate import Gate
 from zarrfs.fs.nodes.place import Place
 
@@ -81,13 +81,9 @@ class ArrayPages:
 
     def leave(self, place: Place, *, write: bool) -> None:
         """A handle is closed that `enter` said is not direct."""
-        self._cached[place.inode] -= 1
-        if not self._cached[place.inode]:
-            del self._cached[place.inode]
+        count_one_less(self._cached, place.inode)
         if write:
-            self._owners[place] -= 1
-            if not self._owners[place]:
-                del self._owners[place]
+            count_one_less(self._owners, place)
 
     async def ready(self) -> None:
         """Return when every direct write has ended that began before there was an owner.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, KeysView, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from zarrfs.fs.nodes.nodes import MountedArray, MountedNode
@@ -30,9 +31,17 @@ _TOUCHES = 2
 _MOST_COUNTED = 1 << 16
 
 
+T = TypeVar("T")
 Epochs = tuple[int, list[tuple[int, int]]]
 """The version of a file's header, and for each of its arrays the epoch, and how many changes from
 elsewhere that takes in."""
+
+
+def count_one_less(counter: Counter[T], key: T) -> None:
+    """Take one from the count of ``key``, which is forgotten at zero."""
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
 class KernelCache:
@@ -72,16 +81,11 @@ class OpenPlaces:
     def closed(self, place: Place, arrays: Sequence[MountedArray], *, writable: bool) -> None:
         """One handle less, which was `opened` with the same arguments."""
         for node in {place.node, *arrays}:
-            places = self._by_node[node]
-            places[place] -= 1
-            if not places[place]:
-                del places[place]
-            if not places:
+            count_one_less(self._by_node[node], place)
+            if not self._by_node[node]:
                 del self._by_node[node]
         if writable:
-            self._writable[place.inode] -= 1
-            if not self._writable[place.inode]:
-                del self._writable[place.inode]
+            count_one_less(self._writable, place.inode)
 
     @contextmanager
     def reading(self, place: Place) -> Iterator[None]:
@@ -90,9 +94,7 @@ class OpenPlaces:
         try:
             yield
         finally:
-            self._reads[place.inode] -= 1
-            if not self._reads[place.inode]:
-                del self._reads[place.inode]
+            count_one_less(self._reads, place.inode)
 
     @property
     def read_inodes(self) -> KeysView[int]:
