@@ -164,10 +164,8 @@ class OpenFiles:
 
         Raises BadHandle, ChunkError, StoreConflict where the array is another one now.
         """
-        try:
-            opened = self._handles[handle]
-        except KeyError:
-            raise BadHandle(str(handle)) from None
+        if (opened := self._handles.get(handle)) is None:
+            raise BadHandle(str(handle))
         if opened.unused is not None:
             self._note_use(opened)
         for pages in opened.pages:
@@ -228,11 +226,8 @@ class OpenFiles:
         Raises BadHandle, FileTooLarge beyond the end, NotPermitted, and what stands in
         the way of storing older changes where those have to make room.
         """
-        try:
-            opened = self._handles[handle]
-        except KeyError:
-            raise BadHandle(str(handle)) from None
-        if opened.storing is None:
+        opened = self._handles.get(handle)
+        if opened is None or opened.storing is None:
             raise BadHandle(str(handle))
         self._note_use(opened)
         inode = opened.place.inode
@@ -331,10 +326,8 @@ class OpenFiles:
 
     async def fsync(self, handle: int) -> None:
         """Store all changes of the array, as `flush`. Raises ZarrfsError."""
-        try:
-            opened = self._handles[handle]
-        except KeyError:
-            raise BadHandle(str(handle)) from None
+        if (opened := self._handles.get(handle)) is None:
+            raise BadHandle(str(handle))
         store = partial(self._store, opened.place, opened.arrays)
         await self._storing_of(opened.place).sync(opened.place.inode, store)
         await self._settled(opened)
