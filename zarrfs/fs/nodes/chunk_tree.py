@@ -99,15 +99,10 @@ class GridTree(ChunkTree):
         super().__init__(grid.counts, first, step)
         self.name = name
         self.grid = grid
-        # To answer one request, the same number is asked for several times.
-        self._last: tuple[int, Index | None] = (-1, None)
 
     def place(self, local: int) -> TreePlace | None:
         """The place with this number within the node; None if it is not in the tree."""
-        last, prefix = self._last
-        if last != local:
-            prefix = self.prefix(local)
-            self._last = local, prefix
+        prefix = self.prefix(local)
         return None if prefix is None else TreePlace(self, prefix)
 
 
