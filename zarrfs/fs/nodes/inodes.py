@@ -85,10 +85,10 @@ class InodeSpace:
         """The first inode of a node that has a slot."""
         return self._slots[path]
 
-    def give(self, inode: int, times: int = 1) -> None:
+    def give(self, inode: int) -> None:
         """The kernel is given an inode, and may ask for it until it has forgotten it."""
         if (base := self._base_of(inode)) is not None:
-            self._given[base] = self._given.get(base, 0) + times
+            self._given[base] = self._given.get(base, 0) + 1
 
     def take_back(self, inode: int, times: int) -> str | None:
         """The kernel has forgotten an inode, given to it so often.
