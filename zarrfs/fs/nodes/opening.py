@@ -75,6 +75,10 @@ class NodeOpener:
     # The arrays beside others, and when they were read, of the clock `time.monotonic`.
     _neighbours: dict[str, tuple[float, Neighbours]] = field(default_factory=dict)
 
+    @property
+    def _layout(self) -> FlatConfig:
+        return FlatConfig(self.config.byteorder, self.config.order)
+
     def run(self, work: Callable[[], None]) -> None:
         """Have one of the threads that read files do ``work``."""
         self._file_threads.submit(work)
@@ -120,7 +124,7 @@ class NodeOpener:
             mtime_ns,
             node_name(self.store.url, node.path),
             self.config.views,
-            FlatConfig(self.config.byteorder, self.config.order),
+            self._layout,
             partial(self.members, node.path),
             self.config.attribute_seconds,
         )
@@ -134,7 +138,6 @@ class NodeOpener:
         source = self.caches.open(
             node.path, metadata, document=node.own_document, read_only=other is not None
         )
-        flat = FlatConfig(self.config.byteorder, self.config.order)
         region = None
         if self.config.region is not None:
             if not metadata.layout.data_type.fixed_size:
@@ -143,7 +146,7 @@ class NodeOpener:
         named = self.config.names == "node"
         stem = file_stem(node_name(self.store.url, node.path)) if named else ARRAY
         if not metadata.layout.data_type.fixed_size:
-            return VariableArray(node, source, mtime_ns, flat, stem)
+            return VariableArray(node, source, mtime_ns, self._layout, stem)
         growth = None
         if rows and isinstance(source, WritableArray) and self.caches.write_back is not None:
             largest = self.caches.largest_load
@@ -151,7 +154,7 @@ class NodeOpener:
             growth = Growth(self.caches.write_back, source, clearing)
         facts_around = self._around(node.path, metadata)
         views = ArrayViews(
-            self.config.views, flat, facts_around, region, stem=stem, grows=growth is not None
+            self.config.views, self._layout, facts_around, region, stem, growth is not None
         )
         array = FlatArray(node, source, mtime_ns, views, self.caches.cache, growth)
         if other is not None:
