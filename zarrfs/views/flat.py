@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any
@@ -185,7 +186,8 @@ class StreamView:
         if not self._scans and size >= self.slabs.least_kept:
             keep = self.slabs.worth_keeping(offset, min(size, self.size - offset))
         if self._scans or keep:
-            _Wait(self, offset, size, answer, keep=keep)()
+            stop = min(offset + size, self.size)
+            _Wait(self, offset, stop, answer, keep, position=offset)()
         else:
             self.view.read(offset, size, answer)
 
@@ -288,6 +290,7 @@ class StreamView:
             position = self.slabs.end(position)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _Wait:
     """A read that waits for slabs.
 
@@ -299,95 +302,79 @@ class _Wait:
     of its slab until a garbage collection.
     """
 
-    __slots__ = (
-        "_answer",
-        "_asked",
-        "_foreign",
-        "_held",
-        "_keep",
-        "_offset",
-        "_position",
-        "_stop",
-        "_stream",
-        "_tries",
-    )
-
-    def __init__(
-        self, stream: StreamView, offset: int, size: int, answer: Answer, *, keep: bool
-    ) -> None:
-        self._stream = stream
-        self._keep = keep
-        self._offset = offset
-        self._stop = min(offset + size, stream.size)
-        self._answer = answer
-        self._position = offset
-        self._tries = _TRIES
-        self._foreign = 0
-        # The array's state and last check when the slab was asked for that the read waits for.
-        self._asked: tuple[tuple[int, ...], int] | None = None
-        # The bytes copied so far; allocated when the first slab ends before the request does.
-        self._held: memoryview | None = None
+    stream: StreamView
+    offset: int
+    stop: int
+    answer: Answer
+    keep: bool
+    position: int
+    tries: int = _TRIES
+    foreign: int = 0
+    # The array's state and last check when the slab was asked for that the read waits for.
+    asked: tuple[tuple[int, ...], int] | None = None
+    # The bytes copied so far; allocated when the first slab ends before the request does.
+    held: memoryview | None = None
 
     def __call__(self) -> None:
         """Continue; called in any thread whenever a slab has been loaded, or has failed."""
         try:
             self._go_on()
         except Exception as error:  # noqa: BLE001 - the reader must get an answer
-            self._answer(ChunkError.of("a scan", error))
+            self.answer(ChunkError.of("a scan", error))
 
     def _go_on(self) -> None:
-        stream, stop, freshness = self._stream, self._stop, self._stream.slabs.freshness
-        while (position := self._position) < stop:
-            if position == self._offset:
-                self._foreign = freshness.foreign
+        stream, stop, freshness = self.stream, self.stop, self.stream.slabs.freshness
+        while (position := self.position) < stop:
+            if position == self.offset:
+                self.foreign = freshness.foreign
             now = stream.slabs.state, freshness.checks
             slab = stream.slabs.ready(position)
             # While programs write, no slab may ever be that of the present state.
-            in_vain = slab is None and self._asked not in (None, now)
-            if in_vain or self._foreign != freshness.foreign:
-                self._position, self._held, self._asked = self._offset, None, None
-                self._tries -= 1
-                if self._tries < 0:
+            in_vain = slab is None and self.asked not in (None, now)
+            if in_vain or self.foreign != freshness.foreign:
+                self.position, self.held, self.asked = self.offset, None, None
+                self.tries -= 1
+                if self.tries < 0:
                     break
                 continue
             if slab is None:
-                self._asked = now
-                if stream.slabs.fetch(position, self, keep=self._keep):
+                self.asked = now
+                if stream.slabs.fetch(position, self, keep=self.keep):
                     stream.waits_for(position)
                     return
                 break
-            self._asked = None
+            self.asked = None
             data = stream.take(slab, position, stop)
-            if len(data) == stop - self._offset:
-                self._answer(data)
+            if len(data) == stop - self.offset:
+                self.answer(data)
                 return
-            if self._held is None:
+            if self.held is None:
                 # Not cleared first, as a bytearray would be.
-                self._held = np.empty(stop - self._offset, np.uint8).data
-            begun = position - self._offset
-            self._held[begun : begun + len(data)] = data
-            self._position += len(data)
+                self.held = np.empty(stop - self.offset, np.uint8).data
+            begun = position - self.offset
+            self.held[begun : begun + len(data)] = data
+            self.position += len(data)
             # The memory of this slab may be needed for the next one.
             del slab, data
-        if self._held is None:
+        if self.held is None:
             self._read_chunks()
-        elif self._position == stop:
-            self._answer(self._held)
+        elif self.position == stop:
+            self.answer(self.held)
         else:
             # A chunk is bad or memory is short: read the rest chunk by chunk.
-            stream.view.read(self._position, stop - self._position, self._join)
+            stream.view.read(self.position, stop - self.position, self._join)
 
     def _join(self, rest: Data | ChunkError) -> None:
         """Answer with the bytes copied so far, followed by the rest."""
         if isinstance(rest, ChunkError):
-            self._answer(rest)
-        elif self._foreign != self._stream.slabs.freshness.foreign:
+            self.answer(rest)
+        elif self.foreign != self.stream.slabs.freshness.foreign:
             self._read_chunks()
         else:
-            assert self._held is not None
-            head = self._held[: self._position - self._offset]
-            self._answer(b"".join((head, rest)))
+            assert self.held is not None
+            head = self.held[: self.position - self.offset]
+            self.answer(b"".join((head, rest)))
 
     def _read_chunks(self) -> None:
         """Read all of it chunk by chunk, each in one state."""
-        self._stream.view.read(self._offset, self._stop - self._offset, self._answer)
+        self.stream.view.read(self.offset, self.stop - self.offset, self.answer)
