@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from tests.fs.loop import Loop
-from tests.fs.mounted import Mounted
+from tests.fs.mounted import Mounted, OpenedFile
 from zarrfs.fs.attributes import OpenFile, OpenMode
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.base import Store
@@ -15,17 +14,8 @@ from zarrfs.store.base import Store
 _PLENTY = 64 << 20
 
 
-@dataclass(frozen=True)
-class WritableFile:
+class WritableFile(OpenedFile):
     """An open file of a `Writable`."""
-
-    mounted: Writable
-    inode: int
-    opened: OpenFile
-
-    def read(self, offset: int, size: int) -> bytes:
-        fs = self.mounted.fs
-        return bytes(self.mounted.loop.run(fs.read, self.opened.handle, offset, size))
 
     def write(self, offset: int, data: bytes) -> int:
         return self.mounted.loop.run(self.mounted.fs.write, self.opened.handle, offset, data)
@@ -37,7 +27,7 @@ class WritableFile:
         self.mounted.loop.run(self.mounted.fs.flush, self.opened.handle)
 
     def release(self) -> None:
-        self.mounted.loop.run(self.mounted.fs.release, self.opened.handle)
+        super().close()
 
     def close(self) -> None:
         self.flush()
