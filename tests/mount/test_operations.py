@@ -34,6 +34,40 @@ class Misbehaving:
         return method
 
 
+class Recording:
+    """Remembers what it is asked, and fails if told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.asked: list[tuple] = []
+        self._error = error
+
+    def __getattr__(self, name: str):
+        async def method(*arguments: object, **_: object):
+            self.asked.append((name, *arguments))
+            if self._error is not None:
+                raise self._error
+            if name in ("getattr", "set_size"):
+                return Attributes(2, False, 100, 100, 0, 1.0, writable=True)
+            return 3 if name == "write" else None
+
+        return method
+
+
+class Fields:
+    """As `pyfuse3.SetattrFields`, which cannot be made."""
+
+    def __init__(self, *names: str) -> None:
+        for name in ("size", "mode", "uid", "gid", "atime", "mtime", "ctime"):
+            setattr(self, f"update_{name}", name in names)
+
+
+def attributes(**values: int) -> pyfuse3.EntryAttributes:
+    entry = pyfuse3.EntryAttributes()
+    for name, value in values.items():
+        setattr(entry, f"st_{name}", value)
+    return entry
+
+
 @pytest.fixture
 def presentation() -> Presentation:
     return Presentation(PresentationConfig(uid=7, gid=8, umask=0o027))
@@ -53,22 +87,14 @@ def presentation() -> Presentation:
     ],
 )
 async def test_opens_that_would_change_something(presentation, flags):
-    asked = []
-
-    class Recording:
-        read = write = None
-
-        async def open_file(self, inode: int, mode: OpenMode):
-            asked.append(mode._asdict())
-            raise errors.ReadOnly("")
-
-    operations = Operations(Recording(), presentation)
+    filesystem = Recording(errors.ReadOnly(""))
     with pytest.raises(pyfuse3.FUSEError) as caught:
-        await operations.open(2, flags, None)
+        await Operations(filesystem, presentation).open(2, flags, None)
     reads = flags & os.O_ACCMODE != os.O_WRONLY
     how = {"truncate": flags == os.O_TRUNC, "append": flags == os.O_APPEND}
     how |= {"sync": bool(flags & os.O_DSYNC), "paged": not flags & os.O_DIRECT}
-    assert asked == [{"read": reads, "write": True} | how]
+    mode = OpenMode(**({"read": reads, "write": True} | how))
+    assert filesystem.asked == [("open_file", 2, mode)]
     assert caught.value.errno == errno.EROFS
 
 
@@ -83,13 +109,17 @@ def requests(operations):
         "listxattr": lambda: operations.listxattr(2, None),
         "statfs": lambda: operations.statfs(None),
         "readdir": lambda: operations.readdir(1, 0, None),
+        "write": lambda: operations.write(5, 0, b"a"),
+        "flush": lambda: operations.flush(5),
+        "fsync": lambda: operations.fsync(5, False),
+        "unlink": lambda: operations.unlink(1, b"0", None),
+        "setattr": lambda: operations.setattr(2, attributes(size=0), Fields("size"), None, None),
     }
 
 
 NAMES = list(requests(None))
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -97,16 +127,23 @@ NAMES = list(requests(None))
         (errors.StoreTimeout("c/0", "slow"), errno.ETIMEDOUT),
         (errors.BudgetExceeded("big"), errno.ENOMEM),
         (ExceptionGroup("", [errors.StoreAccessDenied("c/0", "no")]), errno.EACCES),
+        (errors.FileTooLarge("end"), errno.EFBIG),
+        (errors.NotPermitted("no"), errno.EPERM),
+        (errors.StoreFull("c/0", "full"), errno.ENOSPC),
+        (errors.StoreQuotaExceeded("c/0", "quota"), errno.EDQUOT),
+        (errors.StoreReadOnly("c/0", "ro"), errno.EROFS),
+        (errors.StoreConflict("c/0", "changed"), errno.EIO),
         (ZeroDivisionError(), errno.EIO),
         (MemoryError(), errno.ENOMEM),
     ],
     ids=lambda value: type(value).__name__,
 )
-async def test_errors_become_errnos(presentation, name, error, code):
-    operations = Operations(Misbehaving(error), presentation)
-    with pytest.raises(pyfuse3.FUSEError) as caught:
-        await requests(operations)[name]()
-    assert caught.value.errno == code
+async def test_errors_become_errnos(presentation, error, code):
+    operations = Operations(Misbehaving(error), presentation, writable=True)
+    for name, request in requests(operations).items():
+        with pytest.raises(pyfuse3.FUSEError) as caught:
+            await request()
+        assert caught.value.errno == code, name
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "readdir"])
@@ -118,7 +155,7 @@ async def test_cancellation_passes(presentation, name):
 
             return method
 
-    operations = Operations(Waiting(), presentation)
+    operations = Operations(Waiting(), presentation, writable=True)
     with trio.move_on_after(0.01) as scope:
         await requests(operations)[name]()
     assert scope.cancelled_caught
@@ -141,9 +178,10 @@ async def test_known_errors_are_not_logged_here(presentation, caplog):
     assert caplog.records == []
 
 
-async def test_names_that_are_too_long(presentation):
+async def test_missing_names_are_remembered_but_for_those_that_are_too_long(presentation):
     operations = Operations(Misbehaving(errors.EntryNotFound("a")), presentation)
-    assert (await operations.lookup(1, b"a" * 255, None)).st_ino == 0
+    entry = await operations.lookup(1, b"a" * 255, None)
+    assert (entry.st_ino, entry.entry_timeout) == (0, 1.0)
     with pytest.raises(pyfuse3.FUSEError) as caught:
         await operations.lookup(1, b"a" * 256, None)
     assert caught.value.errno == errno.ENAMETOOLONG
@@ -164,12 +202,6 @@ async def test_a_bug_in_forget_ends_nothing(presentation, caplog):
     await Operations(Forgetful(), presentation).forget([(1, 1), (2, 1), (3, 2)])
     assert forgotten == [(1, 1), (3, 2)]
     assert "forget failed unexpectedly" in caplog.text
-
-
-async def test_missing_names_are_remembered(presentation):
-    operations = Operations(Misbehaving(errors.EntryNotFound("a")), presentation)
-    entry = await operations.lookup(1, b"a", None)
-    assert (entry.st_ino, entry.entry_timeout) == (0, 1.0)
 
 
 def test_attributes_of_a_file(presentation):
@@ -228,3 +260,68 @@ def test_every_request_is_served_or_known_not_to_be():
         if inspect.isfunction(value) and not name.startswith("_")
     }
     assert all_of_them - known <= set(vars(Operations))
+
+
+async def test_write_takes_the_bytes_as_they_come(presentation):
+    filesystem, data = Recording(), b"abc"
+    assert await Operations(filesystem, presentation).write(5, 10, data) == 3
+    assert filesystem.asked == [("write", 5, 10, data)]
+    assert filesystem.asked[0][3] is data
+
+
+async def test_sizes_are_set_by_the_file_system(presentation):
+    filesystem = Recording()
+    operations = Operations(filesystem, presentation, writable=True)
+    fields = Fields("size", "mtime")
+    entry = await operations.setattr(2, attributes(size=0), fields, None, None)
+    assert filesystem.asked == [("set_size", 2, 0)]
+    assert entry.st_size == 100
+
+
+@pytest.mark.parametrize(
+    ("fields", "values", "allowed"),
+    [
+        (["atime", "mtime"], {}, True),
+        (["ctime"], {}, True),
+        (["mode"], {"mode": stat.S_IFREG | 0o640}, True),
+        (["mode"], {"mode": stat.S_IFREG | 0o600}, False),
+        (["mode"], {"mode": stat.S_IFREG | 0o4640}, False),
+        (["uid", "gid"], {"uid": 7, "gid": 8}, True),
+        (["uid"], {"uid": 8}, False),
+        (["gid"], {"gid": 7}, False),
+    ],
+)
+async def test_what_changes_nothing_is_allowed(presentation, fields, values, allowed):
+    operations = Operations(Recording(), presentation, writable=True)
+    request = operations.setattr(2, attributes(**values), Fields(*fields), None, None)
+    if allowed:
+        assert (await request).st_mode == stat.S_IFREG | 0o640
+    else:
+        with pytest.raises(pyfuse3.FUSEError) as caught:
+            await request
+        assert caught.value.errno == errno.EPERM
+
+
+async def test_extended_attributes_are_not_asked_for_again_unless_wanted(presentation):
+    """After ENOSYS the kernel never asks again: not before each write either."""
+    for xattr in (False, True):
+        filesystem = Recording(errors.NoSuchAttribute("a"))
+        served = Operations(filesystem, presentation, xattr=xattr)
+        for request in (served.getxattr(2, b"a", None), served.listxattr(2, None)):
+            with pytest.raises(pyfuse3.FUSEError) as caught:
+                await request
+            assert caught.value.errno == (errno.ENODATA if xattr else errno.ENOSYS)
+
+
+@pytest.mark.parametrize(
+    ("directory", "writable", "mode"),
+    [
+        (False, False, stat.S_IFREG | 0o440),
+        (False, True, stat.S_IFREG | 0o640),
+        (True, False, stat.S_IFDIR | 0o550),
+        (True, True, stat.S_IFDIR | 0o750),
+    ],
+)
+def test_modes(presentation, directory, writable, mode):
+    entry = presentation.entry(Attributes(2, directory, 0, 0, 0, 1.0, writable))
+    assert entry.st_mode == mode
