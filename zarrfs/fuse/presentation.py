@@ -34,14 +34,6 @@ class Presentation:
 
     def __init__(self, config: PresentationConfig) -> None:
         self._config = config
-        file, directory = stat.S_IFREG, stat.S_IFDIR
-        # By whether it is a directory and whether it is writable.
-        self._modes = {
-            (False, False): file | (0o444 & ~config.umask),
-            (False, True): file | (0o644 & ~config.umask),
-            (True, False): directory | (0o555 & ~config.umask),
-            (True, True): directory | (0o755 & ~config.umask),
-        }
 
     def entry(self, attributes: Attributes) -> pyfuse3.EntryAttributes:
         entry = pyfuse3.EntryAttributes()
@@ -50,10 +42,12 @@ class Presentation:
         entry.entry_timeout = entry.attr_timeout = attributes.fresh_seconds
         if attributes.name_seconds is not None:
             entry.entry_timeout = attributes.name_seconds
-        entry.st_mode = self._modes[attributes.is_directory, attributes.writable]
-        if attributes.mode is not None:
-            permissions = attributes.mode & ~self._config.umask
-            entry.st_mode = stat.S_IFMT(entry.st_mode) | permissions
+        permissions = attributes.mode
+        if permissions is None:
+            permissions = 0o755 if attributes.is_directory else 0o644
+            permissions &= 0o777 if attributes.writable else 0o555
+        kind = stat.S_IFDIR if attributes.is_directory else stat.S_IFREG
+        entry.st_mode = kind | (permissions & ~self._config.umask)
         # 1 for directories too: it tells `find` not to count subdirectories by it.
         entry.st_nlink = 1
         entry.st_uid = self._config.uid
