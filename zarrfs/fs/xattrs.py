@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from zarrfs.errors import NoSuchAttribute
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.fs.config import FileSystemConfig
-from zarrfs.fs.nodes.chunk_tree import TreePlace
 from zarrfs.fs.nodes.nodes import Local, MountedArray, MountedNode
 from zarrfs.fs.nodes.place import Place
 
@@ -124,27 +123,19 @@ def own_xattrs(place: Place) -> Encoded | None:
     """Those of what is no node: few and short; None where the place has those of its node."""
     if place.local in (Local.DIRECTORY, Local.FLAT, Local.NPY):
         return None
-    values: dict[str, bytes] = {}
-    tree_place = place.node.place(place.local)
-    if tree_place is not None and isinstance(place.node, MountedArray):
-        values = _chunk_xattrs(place.node, tree_place)
-    return Encoded(dict.fromkeys(values), values)
-
-
-def _chunk_xattrs(node: MountedArray, place: TreePlace) -> dict[str, bytes]:
-    """Attributes of a chunk or shard file, and of the directories above it."""
-    if not place.is_file:
-        return {}
-    array = node.array.array
-    grid = place.tree.grid
-    values = {
-        "user.zarrfs.index": list(place.chunk),
-        "user.zarrfs.origin": list(grid.origin(place.chunk)),
-        "user.zarrfs.shape": list(grid.chunk_shape(place.chunk)),
-        "user.zarrfs.valid_shape": list(grid.valid_shape(place.chunk)),
-        "user.zarrfs.store_key": array.key(node.stored_object(place)),
-    }
-    return dict(_carried(values.items()))
+    values: dict[str, Any] = {}
+    node, found = place.node, place.node.place(place.local)
+    if isinstance(node, MountedArray) and found is not None and found.is_file:
+        grid = found.tree.grid
+        values = {
+            "user.zarrfs.index": list(found.chunk),
+            "user.zarrfs.origin": list(grid.origin(found.chunk)),
+            "user.zarrfs.shape": list(grid.chunk_shape(found.chunk)),
+            "user.zarrfs.valid_shape": list(grid.valid_shape(found.chunk)),
+            "user.zarrfs.store_key": node.array.array.key(node.stored_object(found)),
+        }
+    encoded = dict(_carried(values.items()))
+    return Encoded(dict.fromkeys(encoded), encoded)
 
 
 def _array_values(metadata: ArrayMetadata, byteorder: str) -> dict[str, Any]:
