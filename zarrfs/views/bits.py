@@ -16,21 +16,16 @@ from zarrfs.views.view import Data, RemainingWrite, WritableView
 _COUNTED = 1 << 19
 
 
-class Bits(NamedTuple):
-    """Where bits lie in a file: from ``start`` on, one for each element that is not ``other``.
+class Masked(NamedTuple):
+    """Elements in a file from ``start`` on, of which those that are ``other`` are missing ones.
 
     other : the 1, 2, 4 or 8 bytes of an element.
+    zeroed : whether the file has zeros for missing ones; else it has a bit for each element.
     """
 
     start: int
     other: bytes
-
-
-class Zeroed(NamedTuple):
-    """Elements from ``start`` on, with zeros for those that are ``other``, as in `Bits`."""
-
-    start: int
-    other: bytes
+    zeroed: bool
 
 
 def count_equal(elements: Elements, other: bytes) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from zarrfs import bounds
-from zarrfs.views.bits import Bits, Zeroed
+from zarrfs.views.bits import Masked
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.records import Records
 from zarrfs.views.tiles.computed import Computed
@@ -36,7 +36,7 @@ class Placed(NamedTuple):
     """
 
     path: str
-    place: Tiling | Bits | Zeroed | int
+    place: Tiling | Masked | int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from zarrfs.cache.read.flights import Ticket
 from zarrfs.errors import ChunkError, NotPermitted
-from zarrfs.views.bits import Bits, BitsView, Zeroed, ZeroedView
+from zarrfs.views.bits import BitsView, Masked, ZeroedView
 from zarrfs.views.tiles.computed import Computed
 from zarrfs.views.view import Answer, Data, RemainingWrite, ScatteredView, WritableView
 
@@ -64,13 +64,13 @@ class WholeFile:
         self._most = most
 
     @classmethod
-    def at(cls, place: Bits | Zeroed | int, view: WritableView) -> WholeFile:
+    def at(cls, place: Masked | int, view: WritableView) -> WholeFile:
         """The elements of ``view`` where a file has them, or what it has of them."""
-        if isinstance(place, Bits):
-            return cls(place.start, BitsView(view, place.other), _BITS)
-        if isinstance(place, Zeroed):
+        if isinstance(place, int):
+            return cls(place, view)
+        if place.zeroed:
             return cls(place.start, ZeroedView(view, place.other))
-        return cls(place, view)
+        return cls(place.start, BitsView(view, place.other), _BITS)
 
     def pieces(self, offset: int, stop: int) -> Iterator[Piece]:
         for low in range(offset, stop, self._most):

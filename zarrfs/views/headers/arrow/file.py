@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zarrfs.views.bits import Bits, Zeroed
+from zarrfs.views.bits import Masked
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.headers.arrow.flatbuffers import Node, Scalar, Structs, Table, flatbuffer
 from zarrfs.views.headers.attributes import LEFT_OUT
@@ -47,7 +47,7 @@ class _Type(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A buffer: known bytes, or elements of an array; see `Bits` and `Zeroed` for ``other``."""
+    """A buffer: known bytes, or elements of an array; see `Masked` for ``other``."""
 
     size: int
     data: bytes = b""
@@ -302,8 +302,7 @@ class _File:
         for offset, part in parts:
             begin = self._end + offset
             if part.path and part.size:
-                kind = Zeroed if part.zeroed else Bits
-                place = kind(begin, part.other) if part.other else begin
+                place = Masked(begin, part.other, part.zeroed) if part.other else begin
                 self._placed.append(Placed(part.path, place))
             elif part.size:
                 self._tables.append(Bytes.of_bytes(begin, part.data))
