@@ -35,12 +35,17 @@ _MOST_REDIRECTS = 10
 # Options of a request that concern this side's network, and not one host.
 _FOR_ALL_HOSTS = ("timeout", "ssl", "proxy", "proxy_auth", "proxy_headers")
 _CLOSE_S = 2.0
+# All clients write such paths in the same way; clients differ in what they escape in others.
+_NAME = r"\.?[A-Za-z0-9_-][A-Za-z0-9._~-]*"
+_PLAIN = re.compile(rf"{_NAME}(?:/{_NAME})*")
 
 
 class HttpService:
     """A `Service` on an ``fsspec`` HTTP file system; paths are URLs.
 
     Plain HTTP has no listing: the links of an index page are none.
+
+    Shared state: ``_servers``, by origin; ``_serves``, whether ``obstore`` is still asked.
     """
 
     def __init__(self, filesystem: Any, config: RequestConfig) -> None:
@@ -51,7 +56,9 @@ class HttpService:
         # The session limits the whole request; zarrfs limits only silence.
         self._no_limit = aiohttp.ClientTimeout(total=None)
         self._stranger: Any = None
-        self._objects = HttpObjects(filesystem, config)
+        self._config = config
+        self._servers: dict[str, ObstoreObjects] = {}
+        self._serves = _understood(filesystem)
         self._on_loop = OnLoop(lambda: self.loop, config.timeout_s)
 
     @property
@@ -64,16 +71,16 @@ class HttpService:
         return loop
 
     def head(self, path: str) -> ObjectInfo:
-        if (found := self._objects.of(path)) is not None:
+        if (found := self._reached(path)) is not None:
             objects, key = found
             try:
                 return objects.head(key)
             except (NotServed, RangeNotSatisfiable):
-                self._objects.give_up()
+                self._serves = False
             except ServiceError as error:
                 if error.status not in _NO_HEAD:
                     raise
-                self._objects.give_up()
+                self._serves = False
         return self._on_loop.run(partial(self._head, path))
 
     async def _head(self, path: str) -> ObjectInfo:
@@ -96,16 +103,33 @@ class HttpService:
             raise BadReply("the server does not report the object's size") from error
 
     def get(self, path: str, wanted: ByteRange) -> Reply:
-        if (found := self._objects.of(path)) is not None:
+        if (found := self._reached(path)) is not None:
             objects, key = found
             try:
                 return objects.get(key, wanted)
             except NotServed:
-                self._objects.give_up()
+                self._serves = False
         return self._on_loop.reply(self._get(path, wanted))
 
     def abandoned(self) -> None:
-        self._objects.slow_down()
+        for objects in list(self._servers.values()):
+            objects.slow_down()
+
+    def _reached(self, url: str) -> tuple[ObstoreObjects, str] | None:
+        """The reader of the object at ``url`` and its key there; None if the session reads it."""
+        if not self._serves:
+            return None
+        parts = urlsplit(url)
+        key = parts.path[1:]
+        if parts.query or parts.fragment or "@" in parts.netloc or not _PLAIN.fullmatch(key):
+            return None
+        origin = f"{parts.scheme}://{parts.netloc}"
+        if (objects := self._servers.get(origin)) is None:
+            from obstore.store import HTTPStore  # noqa: PLC0415 - it may not be installed
+
+            made = ObstoreObjects(partial(HTTPStore, origin), _known, self._config, as_stored=True)
+            objects = self._servers.setdefault(origin, made)
+        return objects, key
 
     @asynccontextmanager
     async def _get(self, path: str, wanted: ByteRange) -> AsyncIterator[Reply]:
@@ -252,47 +276,6 @@ def _raise_for_status(response: Any, url: str) -> None:
     if response.status in _GONE:
         raise FileNotFoundError(url)
     response.raise_for_status()
-
-
-# All clients write such paths in the same way; clients differ in what they escape in others.
-_NAME = r"\.?[A-Za-z0-9_-][A-Za-z0-9._~-]*"
-_PLAIN = re.compile(rf"{_NAME}(?:/{_NAME})*")
-
-
-class HttpObjects:
-    """The objects of each server.
-
-    filesystem : of fsspec, with the settings of the user.
-    """
-
-    def __init__(self, filesystem: Any, config: RequestConfig) -> None:
-        self._config = config
-        self._servers: dict[str, ObstoreObjects] = {}
-        self._serves = _understood(filesystem)
-
-    def of(self, url: str) -> tuple[ObstoreObjects, str] | None:
-        """The reader of the object at ``url`` and its key there; None if the session reads it."""
-        if not self._serves:
-            return None
-        parts = urlsplit(url)
-        key = parts.path[1:]
-        if parts.query or parts.fragment or "@" in parts.netloc or not _PLAIN.fullmatch(key):
-            return None
-        origin = f"{parts.scheme}://{parts.netloc}"
-        if (objects := self._servers.get(origin)) is None:
-            from obstore.store import HTTPStore  # noqa: PLC0415 - it may not be installed
-
-            made = ObstoreObjects(partial(HTTPStore, origin), _known, self._config, as_stored=True)
-            objects = self._servers.setdefault(origin, made)
-        return objects, key
-
-    def slow_down(self) -> None:
-        for objects in list(self._servers.values()):
-            objects.slow_down()
-
-    def give_up(self) -> None:
-        """Leave all later requests to the session."""
-        self._serves = False
 
 
 def _understood(filesystem: Any) -> bool:
