@@ -15,7 +15,7 @@ from zarrfs.store.redact import shown_url
 from zarrfs.store.remote.archives.opening import kind_of, open_members, path_inside
 from zarrfs.store.remote.archives.reader import ArchiveReader
 from zarrfs.store.remote.clouds.buckets import azure_bucket, google_bucket
-from zarrfs.store.remote.clouds.cloud_service import CloudService, CloudWriter
+from zarrfs.store.remote.clouds.cloud_service import CloudService
 from zarrfs.store.remote.filesystems import check_no_archive, inner_link, open_filesystem
 from zarrfs.store.remote.http_service import HttpService, object_url
 from zarrfs.store.remote.icechunk.links import Link, link_of
@@ -119,8 +119,7 @@ def _direct(filesystem: Any, root: str, config: RequestConfig) -> Location:
     bucket = None if reach is None else reach(filesystem, root.partition("/")[0])
     if bucket is not None:
         cloud = CloudService(bucket, filesystem.loop, config)
-        cloud_writer = CloudWriter(bucket, cloud, config)
-        return Location(RangedReader(cloud, config), cloud_writer, root, join_path)
+        return Location(RangedReader(cloud, config), cloud, root, join_path)
     if kind == _REFERENCES:
         from zarrfs.store.remote.references.reader import ReferenceReader  # noqa: PLC0415
 

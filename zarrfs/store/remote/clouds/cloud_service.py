@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,6 +31,14 @@ from zarrfs.store.workers import current_call
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
+
+
+# Bytes per second that an upload must reach, in addition to the time for a reply: ``obstore`` does
+# not report its progress.
+_SLOWEST_UPLOAD = 64 << 10
+_NOT_AS_EXPECTED = frozenset(
+    {"ConditionNotMet", "BlobAlreadyExists", "BlobNotFound", "PreconditionFailed", "412"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class Bucket:
 
 
 class CloudService(Service):
-    """A `Service` on a bucket; paths are ``bucket/key``.
+    """A `Service` and a `Writer` on a bucket; paths are ``bucket/key``. Each object is one request.
 
     loop : the event loop on which requests are sent.
     """
@@ -65,11 +73,12 @@ class CloudService(Service):
     ) -> None:
         self._bucket = bucket
         self._objects = ObstoreObjects(bucket.open_store, _known, config)
-        self.on_loop = OnLoop(lambda: loop, config.timeout_s)
+        self._on_loop = OnLoop(lambda: loop, config.timeout_s)
+        self._timeout_s = config.timeout_s
 
     def head(self, path: str) -> ObjectInfo:
         try:
-            return self._objects.head(self.key(path))
+            return self._objects.head(self._key(path))
         except NotServed as error:
             raise _unusable(error) from error
 
@@ -82,7 +91,7 @@ class CloudService(Service):
                 raise RangeNotSatisfiable
             wanted, etag = ByteRange(span.start, span.length), str(info.generation[0])
         try:
-            return self._objects.get(self.key(path), wanted, etag)
+            return self._objects.get(self._key(path), wanted, etag)
         except NotServed as error:
             # If the object has no byte of the range, services answer differently.
             span = resolve(wanted, self.head(path).size)
@@ -107,48 +116,6 @@ class CloudService(Service):
             if name.rstrip("/") != prefix:
                 yield name[len(prefix) :].lstrip("/")
 
-    async def put(
-        self, path: str, parts: Sequence[Data], expected: Mapping[str, str] | None, *, new: bool
-    ) -> tuple[str | None, str | None]:
-        """See `ObstoreObjects.put`."""
-        try:
-            return await self._objects.put(self.key(path), parts, expected, new=new)
-        except NotServed as error:
-            raise _unusable(error) from error
-
-    def key(self, path: str) -> str:
-        """The key in the bucket. Raises FileNotFoundError if the path names only the bucket."""
-        if not (key := path.partition("/")[2]):
-            raise FileNotFoundError(path)
-        return key
-
-
-def _unusable(error: NotServed) -> BadReply:
-    cause = str(error.__cause__).partition("\n")[0]
-    return BadReply(f"the service answers with what cannot be used: {cause}")
-
-
-def _known(size: int, mtime_ns: int, etag: str | None, version: str | None) -> ObjectInfo:
-    return ObjectInfo(size, mtime_ns, (etag, version, size))
-
-
-# Bytes per second that an upload must reach, in addition to the time for a reply: ``obstore`` does
-# not report its progress.
-_SLOWEST_UPLOAD = 64 << 10
-_NOT_AS_EXPECTED = frozenset(
-    {"ConditionNotMet", "BlobAlreadyExists", "BlobNotFound", "PreconditionFailed", "412"}
-)
-
-
-class CloudWriter:
-    """A `Writer` on a bucket; paths are ``bucket/key``. Each object is one request."""
-
-    def __init__(self, bucket: Bucket, service: CloudService, config: RequestConfig) -> None:
-        self._bucket = bucket
-        self._service = service
-        self._on_loop = service.on_loop
-        self._timeout_s = config.timeout_s
-
     def put(self, path: str, parts: Sequence[Data], expected: Expected) -> ObjectInfo:
         views = [memoryview(part) for part in parts]
         size = sum(view.nbytes for view in views)
@@ -157,10 +124,13 @@ class CloudWriter:
         condition = None
         if isinstance(expected, tuple) and (condition := self._bucket.condition(expected)) is None:
             raise NotAsExpected
-        send = partial(self._service.put, path, views, condition, new=expected is None)
+        key = self._key(path)
+        send = partial(self._objects.put, key, views, condition, new=expected is None)
         most_s = self._timeout_s + size / _SLOWEST_UPLOAD
         try:
             etag, version = self._on_loop.run(send, most_s, progress=current_call().progress)
+        except NotServed as error:
+            raise _unusable(error) from error
         except ServiceError as error:
             if expected is not ANY and error.code in _NOT_AS_EXPECTED:
                 raise NotAsExpected from error
@@ -181,8 +151,23 @@ class CloudWriter:
                 expected is None or self._bucket.condition(expected) is None
             ):
                 raise NotAsExpected
-            self._bucket.delete(self._service.key(path), None if expected is ANY else expected)
+            self._bucket.delete(self._key(path), None if expected is ANY else expected)
         except NotAsExpected:
             # A missing object is in no state, and missing is the aim of a delete.
-            self._service.head(path)
+            self.head(path)
             raise
+
+    def _key(self, path: str) -> str:
+        """The key in the bucket. Raises FileNotFoundError if the path names only the bucket."""
+        if not (key := path.partition("/")[2]):
+            raise FileNotFoundError(path)
+        return key
+
+
+def _unusable(error: NotServed) -> BadReply:
+    cause = str(error.__cause__).partition("\n")[0]
+    return BadReply(f"the service answers with what cannot be used: {cause}")
+
+
+def _known(size: int, mtime_ns: int, etag: str | None, version: str | None) -> ObjectInfo:
+    return ObjectInfo(size, mtime_ns, (etag, version, size))
