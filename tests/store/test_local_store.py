@@ -313,20 +313,6 @@ def test_files_fetched_ahead_are_what_they_are_when_their_turn_comes(store, root
     assert all(rest[name].data == b"old" * 5 for name in names[9:])
 
 
-def test_files_fetched_ahead_are_closed(store, root, open_fds: Callable[[], int]):
-    names = [f"n{i}" for i in range(50)]
-    for name in names:
-        (root / name).write_bytes(b"x")
-    before = open_fds()
-    found = store.get_many(names, limit=100)
-    next(found)
-    assert open_fds() > before
-    found.close()
-    assert open_fds() == before
-    assert len(list(store.get_many(names, limit=100))) == 50
-    assert open_fds() == before
-
-
 @pytest.mark.parametrize("in_one_directory", [True, False])
 def test_what_is_opened_ahead_is_what_get_finds(root, open_fds, in_one_directory):
     keys = [f"d/{i}" if in_one_directory else f"d{i}/0" for i in range(100)]

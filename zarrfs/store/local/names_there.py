@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 
 from zarrfs.errors import StoreError
 from zarrfs.store.local.beneath import DIRECTORY
@@ -78,19 +78,15 @@ class _Names:
         return names
 
     def _is_there(self, directory: str) -> bool:
-        unknown = []
-        while directory not in self._there:
-            unknown.append(directory)
-            directory = directory.rpartition("/")[0]
-        there = self._there[directory]
-        for below in reversed(unknown):
-            if there:
-                fd = self._open(below)
-                there = fd is not None
+        for at in accumulate(directory.split("/"), "{}/{}".format):
+            if at not in self._there:
+                fd = self._open(at)
+                self._there[at] = fd is not None
                 if fd is not None:
                     os.close(fd)
-            self._there[below] = there
-        return there
+            if not self._there[at]:
+                return False
+        return True
 
     def _open(self, directory: str) -> int | None:
         path = encode(directory) if directory else b"."
