@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 from zarrfs.errors import StoreAccessDenied, StoreError, ZarrfsError
 from zarrfs.locks import KeyedLocks
 from zarrfs.store.base import Blob, ByteRange, Store
-from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of
+from zarrfs.store.foreign.kinds import CHANGED, ZIP_ENDINGS, kind_of, state_of
 from zarrfs.store.local.beneath import others_may_read
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -192,7 +192,7 @@ class PlainDirectory(StoreWrapper):
     def _check(self, path: str, opened: _Opened) -> None:
         """Raises StoreError if the file is another one by now, or must not be read any more."""
         found = self._local.status(path)
-        if found is None or _state(found[0]) != opened.state:
+        if found is None or state_of(found[0]) != opened.state:
             raise StoreError(path, CHANGED)
         if not found[1] & 0o400:
             raise StoreAccessDenied(path, "Permission denied")
@@ -226,7 +226,7 @@ class PlainDirectory(StoreWrapper):
                 raise StoreError(path, reason) from error
             with self._lock:
                 self._failed.pop(path, None)
-                self._opened[path] = _Opened(store, fd, _state(status))
+                self._opened[path] = _Opened(store, fd, state_of(status))
             return store
 
     def _open_target(self, owner: int, path: str) -> int:
@@ -300,10 +300,6 @@ class _Files(StoreWrapper):
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
         return self._inner.get_file_ranges(key, ranges)
-
-
-def _state(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _may_be_store(name: str) -> bool:

@@ -17,6 +17,7 @@ from zarrfs.store.foreign import hdf5_boxes
 from zarrfs.store.foreign.found import MOST_REFERENCES, Found
 from zarrfs.store.foreign.hdf5_dataset import Names, address, other_files, translate
 from zarrfs.store.foreign.hdf5_types import NotServedError, attributes, decoded
+from zarrfs.store.foreign.kinds import state_of
 
 _MOST_NODES = 100_000
 _MOST_FILES = 64
@@ -169,10 +170,7 @@ class _Walk:
         if not stat.S_ISREG(status.st_mode):
             raise NotServedError(f"it is {what} to {path}, which is not a file")
         if real != self._path:
-            self._found.others[real] = (
-                *(status.st_dev, status.st_ino),
-                *(status.st_size, status.st_mtime_ns),
-            )
+            self._found.others[real] = state_of(status)
         return real
 
     def _file(self, path: str) -> Any:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.store.foreign.kinds import state_of
+
 _CACHE = 64 << 20
 AS_STORED = (4, 5)
 """The numbers of H5T_BITFIELD and H5T_OPAQUE, which HDF5 converts to no other type."""
@@ -60,8 +62,7 @@ def encoded(name: str | bytes) -> str:
 
 
 def _file(path: str) -> Any:
-    status = os.stat(path)
-    state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    state = state_of(os.stat(path))
     if not _opened or _opened[0][:2] != (path, state):
         h5py = prepare() if "h5py" not in sys.modules else sys.modules["h5py"]
         for *_, file in _opened:

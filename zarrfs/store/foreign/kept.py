@@ -20,7 +20,7 @@ from typing import BinaryIO
 from zarrfs.errors import DecodeError, StoreError, UsageError, to_install
 from zarrfs.isolation.decoders import IsolatedDecoder
 from zarrfs.store.base import Data, Generation, ObjectInfo
-from zarrfs.store.foreign.kinds import Kind
+from zarrfs.store.foreign.kinds import Kind, state_of
 from zarrfs.store.local.local_errors import store_error
 from zarrfs.store.ranges import Span
 from zarrfs.store.wrappers.cache_files import CacheFiles
@@ -51,10 +51,9 @@ def edition() -> str:
 def generation_of(path: str) -> Generation:
     """The generation of a file, which differs between its states. Raises StoreError."""
     try:
-        status = os.stat(path)
+        return state_of(os.stat(path))
     except OSError as error:
         raise store_error(path, error) from error
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def path_for_others(path: str) -> str:

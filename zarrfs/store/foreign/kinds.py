@@ -49,6 +49,11 @@ _OF_REFERENCES = (b'"refs"', b'".zgroup"', b'".zarray"', b'"zarr.json"')
 _HEAD = 1 << 12
 
 
+def state_of(status: os.stat_result) -> tuple[int, ...]:
+    """Differs between files, and between states of a file."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def kind_of(path: str) -> Kind | None:
     """The format of a file; None if it is unknown. Raises StoreError if it cannot be read."""
     try:
