@@ -22,6 +22,10 @@ _REASON = "its codecs cannot encode"
 class EncodingCheck:
     """Made once for an array, when a program first opens a file of it for writing.
 
+    The permissions of files do not show it. To encode a chunk of every array that a program lists
+    would take too long; and once they are known to be read-only, an owner who is not root would get
+    EACCES at an open, in place of the EROFS of the first one.
+
     checked : whether it is made; if not, `check` makes it.
     reason : why the array cannot be written to; None if it can.
     """

@@ -71,6 +71,18 @@ def test_the_reason_is_told(opened, store):
     assert note == told[0]["reason"]
 
 
+def test_an_earlier_note_stays(opened, store):
+    store = WriteStore({**store.objects, ".zattrs": b"{"})
+    mounted = opened(store)
+    earlier = mounted.read("zarrfs-note.txt").decode()
+    for _ in range(2):
+        with pytest.raises(ReadOnly):
+            mounted.edit("array.bin")
+    note = mounted.read("zarrfs-note.txt").decode()
+    assert note.startswith(earlier + "cannot be written to: ")
+    assert len(note.splitlines()) == len(earlier.splitlines()) + 1
+
+
 def test_truncation_at_the_open_removes_nothing(opened, store):
     before = dict(store.objects)
     mounted = opened(store, resize=True)

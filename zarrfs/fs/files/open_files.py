@@ -130,9 +130,10 @@ class OpenFiles:
             if not array.encoding.checked:
                 await self._threads.run(array.encoding.check)
             if (reason := array.encoding.reason) is not None:
-                node.note = f"cannot be written to: {reason}"
-                self._stats.error(node.node.path or "/", node.note)
-                raise ReadOnly(node.note)
+                note = f"cannot be written to: {reason}".replace("\n", " ")
+                node.add_note(note)
+                self._stats.error(node.node.path or "/", note)
+                raise ReadOnly(note)
 
     async def truncate(self, place: Place, size: int) -> bool:
         """Have a file end at ``size``; False where its size stays whatever is asked."""

@@ -105,6 +105,12 @@ class MountedNode:
         if node.metadata is not None:
             self.nbytes += kept_bytes(node.metadata)
 
+    def add_note(self, note: str) -> None:
+        """Say something more of the node, in a line of its own. A repeated line stays one."""
+        lines = [] if self.note is None else self.note.split("\n")
+        if note not in lines:
+            self.note = "\n".join([*lines, note])
+
     # Measured, of a node without children and its entries in tables.
     _own_bytes = _BYTES
 
@@ -288,7 +294,7 @@ class MountedArray(MountedNode):
 
     def drop_trees(self, reason: str) -> None:
         """Do without ``chunks/`` and ``shards/``."""
-        self.note = reason
+        self.add_note(reason)
 
     def is_header(self, local: int) -> bool:
         """Whether a data file is a header alone, beside the file with the elements."""

@@ -159,7 +159,7 @@ class NodeOpener:
         array = FlatArray(node, source, mtime_ns, views, self.caches.cache, growth)
         if other is not None:
             array.linked = True
-            array.note = f"is written through its other name {other}, to which a link leads"
+            array.add_note(f"is written through its other name {other}, to which a link leads")
         return array
 
     def _other_name(self, path: str) -> str | None:
