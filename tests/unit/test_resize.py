@@ -174,7 +174,7 @@ def test_leftovers_are_found_whatever_the_chunk_keys_are(keys):
 
 def leftovers_are_cleared(store, shape, grown):
     """Of an array of ``shape`` that grows; what lies beyond ``grown`` stays."""
-    key = Resize(store, "", shape)._after.key
+    key = Resize(store, "", shape)._after.array.key
     leftovers = {(0, 0, 2), (0, 599, 2), (1, 0, 0), (1, 5, 1), (3, 599, 2), (2, 300, 0)}
     others = {(0, 0, 0), (0, 599, 1), (4, 0, 0), (1, 600, 0), (1, 0, 3)}
     for index in leftovers | others:

@@ -67,6 +67,7 @@ class Region:
                 yield from _product([*before, range(first, count), *behind])
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Beyond:
     """The stored objects of an array that reach outside its shape.
 
@@ -74,41 +75,36 @@ class Beyond:
     writer : None if elements have no fixed size: objects with a part inside the array are then not
         changed.
     region : the objects to look at, of the grid of stored objects.
-    key : of a stored object, by its index.
     guard : called after an object was read and before it is changed; raises if it must not be
         changed any more.
     """
 
-    def __init__(
-        self, array: Array, writer: ChunkWriter | None, region: Region, guard: Callable[[], None]
-    ) -> None:
-        self._array = array
-        self._writer = writer
-        self._region = region
-        self._guard = guard
-        self.key = array.key
+    array: Array
+    writer: ChunkWriter | None
+    region: Region
+    guard: Callable[[], None]
 
     def objects(self) -> Iterator[Index]:
         """The objects that are stored, in no order."""
-        if not self._region.size:
+        if not self.region.size:
             return
-        store = self._array.store
-        if self._region.size <= (_PROBED_LOCAL if store.traits.near else _PROBED_REMOTE):
+        store = self.array.store
+        if self.region.size <= (_PROBED_LOCAL if store.traits.near else _PROBED_REMOTE):
             yield from self._probed()
             return
-        rank = len(self._region.counts)
-        keys = self._array.metadata.chunk_keys
+        rank = len(self.region.counts)
+        keys = self.array.metadata.chunk_keys
         try:
             for key in self._listed("", "/" in keys.key((0,) * rank)):
                 index = keys.index(key, rank)
-                if index is not None and index in self._region:
+                if index is not None and index in self.region:
                     yield index
         except StoreListingUnsupported:
             yield from self._probed()
 
     def lies_outside(self, stored: Index) -> bool:
         """Whether no part of an object lies inside the array's shape."""
-        return not self._array.layout.stored.contains(stored)
+        return not self.array.layout.stored.contains(stored)
 
     def clear(self, stored: Index) -> None:
         """Delete an object, or set its elements outside the shape to fill value. Blocks.
@@ -122,19 +118,19 @@ class Beyond:
                 else:
                     self._cut(stored)
             except StoreConflict:
-                self._guard()
-                self._array.forget([stored])
+                self.guard()
+                self.array.forget([stored])
                 continue
             return
-        raise StoreConflict(self.key(stored), "other writers keep changing it")
+        raise StoreConflict(self.array.key(stored), "other writers keep changing it")
 
     def _probed(self) -> Iterator[Index]:
-        return (index for index in self._region if self._array.stored_info(index) is not None)
+        return (index for index in self.region if self.array.stored_info(index) is not None)
 
     def _listed(self, directory: str, deep: bool) -> Iterator[str]:
         """Keys below the array that may be those of chunks, relative to it."""
-        path = "/".join(filter(None, (self._array.path, directory)))
-        for name in self._array.store.list_dir(path):
+        path = "/".join(filter(None, (self.array.path, directory)))
+        for name in self.array.store.list_dir(path):
             key = f"{directory}/{name}" if directory else name
             if not name.endswith("/"):
                 yield key
@@ -143,31 +139,31 @@ class Beyond:
 
     def _may_hold(self, parts: list[str]) -> bool:
         """Whether a directory can have chunks of the region below it."""
-        keys = self._array.metadata.chunk_keys
+        keys = self.array.metadata.chunk_keys
         if not all(part == "c" or (part.isascii() and part.isdigit()) for part in parts):
             return False
         if isinstance(keys, DefaultKeys):
             parts = parts[1:]
         elif not isinstance(keys, V2Keys):
             return True
-        return len(parts) <= len(self._region.counts) and (
-            "c" not in parts and self._region.may_hold(tuple(map(int, parts)))
+        return len(parts) <= len(self.region.counts) and (
+            "c" not in parts and self.region.may_hold(tuple(map(int, parts)))
         )
 
     def _delete(self, stored: Index) -> None:
-        info = self._array.stored_info(stored)
+        info = self.array.stored_info(stored)
         if info is None:
             return
-        self._guard()
-        self._array.store.delete(self.key(stored), expected=info.generation)
+        self.guard()
+        self.array.store.delete(self.array.key(stored), expected=info.generation)
 
     def _cut(self, stored: Index) -> None:
-        if (writer := self._writer) is None:
+        if (writer := self.writer) is None:
             return
         changes: dict[Index, Chunk | None] = {}
         generation = None
-        read = self._array.layout.read
-        for result in self._array.read_chunks(list(self._straddling(stored))):
+        read = self.array.layout.read
+        for result in self.array.read_chunks(list(self._straddling(stored))):
             inside = read.contains(result.index)
             if result.chunk is None and inside:
                 assert result.error is not None
@@ -179,13 +175,13 @@ class Beyond:
         if not changes:
             return
         if generation is None:
-            raise ChunkError(self.key(stored), "cannot be read")
-        self._guard()
+            raise ChunkError(self.array.key(stored), "cannot be read")
+        self.guard()
         writer.write(stored, changes, generation)
 
     def _straddling(self, stored: Index) -> Iterable[Index]:
         """The read chunks of an object that reach beyond the shape."""
-        layout = self._array.layout
+        layout = self.array.layout
         if not layout.sharded:
             return (stored,)
         inner = layout.levels[-1].inner_shape
@@ -207,7 +203,7 @@ class Beyond:
             return False
         if chunk.size and not any(chunk.strides):
             return True  # not stored
-        axes = zip(self._array.layout.read.axes, result.index, chunk.shape, strict=True)
+        axes = zip(self.array.layout.read.axes, result.index, chunk.shape, strict=True)
         valid = [max(0, min(n, axis.extent - axis.origin(i))) for axis, i, n in axes]
         return all(
             writer.is_fill(chunk[(slice(None),) * axis + (slice(length, None),)])

@@ -122,7 +122,7 @@ class Resize:
         In no order. If there may be many, the store is listed. Blocks.
         """
         for stored in self._after.objects():
-            yield self._after.key(stored), self._after.lies_outside(stored)
+            yield self._after.array.key(stored), self._after.lies_outside(stored)
 
     def make_room(self) -> None:
         """Do the first part of `run`: clear objects where the array would grow. Blocks.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from zarrfs.array.shards.parts import (
@@ -53,6 +54,7 @@ def shard_cost(layout: ChunkLayout, shard_shape: Shape, largest_wrapping: int) -
     return cost
 
 
+@dataclass(eq=False)
 class ShardReader:
     """Inner chunks of the shards of one array.
 
@@ -62,40 +64,34 @@ class ShardReader:
     states : see `StoredShards`.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        layout: ChunkLayout,
-        cache: PartCache,
-        largest_wrapping: int,
-        longest: Callable[[Shape], int],
-    ) -> None:
-        self._store = store
-        self._layout = layout
-        self._cache = cache
-        self._largest_wrapping = largest_wrapping
-        self._shards = StoredShards(store, layout, cache)
+    store: Store
+    layout: ChunkLayout
+    cache: PartCache
+    largest_wrapping: int
+    longest: Callable[[Shape], int]
+
+    def __post_init__(self) -> None:
+        self._shards = StoredShards(self.store, self.layout, self.cache)
         self.states = self._shards.states
-        self._leaf_shape = layout.levels[-1].inner_shape
-        self._longest = longest
-        regular = layout.stored.regular_shape
+        self._leaf_shape = self.layout.levels[-1].inner_shape
+        regular = self.layout.stored.regular_shape
         self._regular = None if regular is None else self._bind(regular)
 
     def _bind(self, shard_shape: Shape) -> tuple[Wrapping, ...]:
-        return self._layout.wrappings(shard_shape, self._largest_wrapping)
+        return self.layout.wrappings(shard_shape, self.largest_wrapping)
 
     @property
     def _leaf_limit(self) -> int:
-        return self._longest(self._leaf_shape)
+        return self.longest(self._leaf_shape)
 
     def _shape(self, stored: Index) -> Shape:
-        grid = self._layout.stored
+        grid = self.layout.stored
         return grid.regular_shape or grid.chunk_shape(stored)
 
     @property
     def bare(self) -> bool:
         """Whether shards hold chunks, and are not wrapped."""
-        levels = self._layout.levels
+        levels = self.layout.levels
         return len(levels) == 1 and not levels[0].around
 
     def read(
@@ -117,7 +113,7 @@ class ShardReader:
                 else:
                     # It tells a near store nothing.
                     all_of_it = not self._shards.near and (
-                        len(indices) == self._layout.count_in(stored)
+                        len(indices) == self.layout.count_in(stored)
                     )
                     whole = len(indices) * self._leaf_limit if all_of_it else None
                     shard = self._shards.find(key, shape, whole=whole, scan=scan)
@@ -126,7 +122,7 @@ class ShardReader:
                 self.states.forget(key)
         # Writers replace it faster than its index and chunks can be read.
         try:
-            blob = self._store.get(key, limit=self._largest_wrapping)
+            blob = self.store.get(key, limit=self.largest_wrapping)
         except StoreTooLarge as error:
             raise StoreConflict(key, "keeps changing while it is read") from error
         return self.taken_from(Shard.in_memory(key, blob), shape, indices)
@@ -154,7 +150,7 @@ class ShardReader:
         if (shard := self._shards.find(key, shape)) is None:
             return None
         index = shard.places or self._shards.index(shard.part, 0, shape)
-        where = index.locate(self._layout.levels[0].entry(leaf), self._leaf_limit)
+        where = index.locate(self.layout.levels[0].entry(leaf), self._leaf_limit)
         return None if where is None else Shard(shard.part.inner(*where), shard.generation)
 
     def stored_length(self, key: str, info: ObjectInfo, index: Index) -> int:
@@ -164,7 +160,7 @@ class ShardReader:
             entries = self._shards.cached_index(self._shards.part(key, info), 0)
         if entries is None:
             return -1
-        where = entries.locate(self._layout.levels[0].entry(index), self._leaf_limit)
+        where = entries.locate(self.layout.levels[0].entry(index), self._leaf_limit)
         return 0 if where is None else where[1]
 
     def _read(
@@ -188,9 +184,9 @@ class ShardReader:
         indices: Sequence[Index],
         around: tuple[Wrapping, ...],
     ) -> Iterable[Found]:
-        level = self._layout.levels[depth]
+        level = self.layout.levels[depth]
         index = places or self._shards.index(part, depth, shape)
-        if depth == len(self._layout.levels) - 1:
+        if depth == len(self.layout.levels) - 1:
             return self._read_leaves(part, index, level.entries(indices))
         scale = [s // c for s, c in zip(level.inner_shape, self._leaf_shape, strict=True)]
         by_inner: dict[Index, list[Index]] = defaultdict(list)
@@ -219,11 +215,11 @@ class ShardReader:
         if not wrapping.codecs:
             return inner
         name = None if inner.name is None else (*inner.name, "unwrapped")
-        data = self._cache.get(name)
+        data = self.cache.get(name)
         if not isinstance(data, memoryview):
             (encoded,) = part.read([where])
             data = wrapping.undo(encoded)
-            self._cache.put(name, data)
+            self.cache.put(name, data)
         return MemoryPart(data, name)
 
     def _read_leaves(

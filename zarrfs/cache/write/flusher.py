@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -57,6 +58,7 @@ _LONGEST_PAUSE = 0.1
 _PATIENCE_S = 10.0
 
 
+@dataclass(eq=False)
 class Flusher(Changes):
     """Small objects are stored in batches: a store may make a batch durable in one step.
 
@@ -65,55 +67,48 @@ class Flusher(Changes):
     ``_states`` names the states into which this mount has brought objects that still have changes.
     """
 
-    def __init__(
-        self,
-        write_back: WriteBack,
-        cached: CachedArray,
-        writer: ChunkWriter,
-        dirty: DirtyObjects,
-        gathering: Gathering,
-        processes: Processes | None,
-    ) -> None:
-        self._write_back = write_back
-        self._cached = cached
-        self._writer = writer
-        self._dirty = dirty
-        self._gathering = gathering
-        self._processes = processes
-        self._states: dict[Index, str] = {}
-        self.array = array = cached.array
+    write_back: WriteBack
+    cached: CachedArray
+    writer: ChunkWriter
+    dirty: DirtyObjects
+    gathering: Gathering
+    processes: Processes | None
+    _states: dict[Index, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.array = array = self.cached.array
         self._encoding = StoredEncoding(array)
-        self._room = write_back.room_for_parts
+        self._room = self.write_back.room_for_parts
         layout = array.layout
         self._chunk_cost = _COPIES * layout.spec(layout.stored.largest_chunk).nbytes
-        self._most = write_back.batch_size(self._chunk_cost)
-        self.due = DueObjects(write_back, self._most, self._flush_due)
+        self._most = self.write_back.batch_size(self._chunk_cost)
+        self.due = DueObjects(self.write_back, self._most, self._flush_due)
 
     @property
     def dirty_bytes(self) -> int:
-        return self._dirty.dirty_bytes + self._gathering.nbytes
+        return self.dirty.dirty_bytes + self.gathering.nbytes
 
     @property
     def clean(self) -> bool:
-        return not self._gathering.pending and not self._dirty
+        return not self.gathering.pending and not self.dirty
 
     @property
     def stores(self) -> tuple[int, int]:
-        return self._dirty.begun, self._dirty.ended
+        return self.dirty.begun, self.dirty.ended
 
     def candidate(self, skip: Callable[[Index], bool], *, partly: bool) -> Candidate | None:
-        return self._dirty.candidate(skip, partly=partly)
+        return self.dirty.candidate(skip, partly=partly)
 
     def scatter(self) -> bool:
-        return self._gathering.scatter()
+        return self.gathering.scatter()
 
     def flush_older(self, limit: float) -> None:
-        self._gathering.scatter(older_than=limit)
-        self.due.add(self._dirty.schedule(limit))
+        self.gathering.scatter(older_than=limit)
+        self.due.add(self.dirty.schedule(limit))
 
     def flush(self) -> None:
-        self._gathering.scatter()
-        objects = self._dirty.all()
+        self.gathering.scatter()
+        objects = self.dirty.all()
         if not objects:
             return
         size = self._share(len(objects))
@@ -130,8 +125,8 @@ class Flusher(Changes):
                 errors.append(ChunkError.of(self.array.path, error))
 
         work = SharedWork(flush_some, len(groups))
-        for _ in range(min(self._write_back.flushers, len(groups) - 1)):
-            self._write_back.submit(work.help)
+        for _ in range(min(self.write_back.flushers, len(groups) - 1)):
+            self.write_back.submit(work.help)
         work.run()
         if errors:
             raise errors[0]
@@ -141,7 +136,7 @@ class Flusher(Changes):
 
         Raises ZarrfsError; the changes then stay and can be stored later.
         """
-        if not self._dirty.begin(stored):
+        if not self.dirty.begin(stored):
             return
         try:
             error = self._store_at_last(stored)
@@ -156,7 +151,7 @@ class Flusher(Changes):
         errors: dict[Index, ZarrfsError] = {}
         if len(group) > 1:
             # A thread that waits for one object while it holds another could deadlock.
-            begun = [stored for stored in group if self._dirty.begin(stored, wait=False)]
+            begun = [stored for stored in group if self.dirty.begin(stored, wait=False)]
             try:
                 tried = self._store(begun)
                 errors = tried.errors
@@ -172,13 +167,13 @@ class Flusher(Changes):
         return errors
 
     def pending(self) -> Iterator[PendingChunk]:
-        self._gathering.scatter()
-        tiles = self._dirty.tiles
+        self.gathering.scatter()
+        tiles = self.dirty.tiles
         path, layout = self.array.path, layout_name(self.array, tiles)
         changed, ends_before = self._encoding.changed, self._encoding.ends_before
         # The elements cannot be read as they are encoded now.
         patience = 0.0 if changed else _PATIENCE_S
-        for tile, copy in self._dirty.snapshot():
+        for tile, copy in self.dirty.snapshot():
             change = Change(tile, *copy.units())
             base = self._states.get(tiles.stored(tile))
             old = None
@@ -193,11 +188,11 @@ class Flusher(Changes):
     def _flush_due(self, group: Sequence[Index]) -> None:
         """Store due objects. Failed objects are retried later; fsync returns their errors."""
         for stored, error in self._flush_objects(group).items():
-            self._write_back.failed(self.array.key(stored), error)
+            self.write_back.failed(self.array.key(stored), error)
 
     def _share(self, count: int) -> int:
         """How many of ``count`` objects one thread should store in a batch."""
-        return max(1, min(self._most, -(-count // self._write_back.flushers)))
+        return max(1, min(self._most, -(-count // self.write_back.flushers)))
 
     def _cost(self, stored: Index) -> int:
         """Bytes of memory that storing takes: a batch, encoded bytes, the old shard.
@@ -207,10 +202,10 @@ class Flusher(Changes):
         layout = self.array.layout
         if not layout.sharded:
             return self._chunk_cost
-        dirty, whole = self._dirty.bytes_in(stored)
+        dirty, whole = self.dirty.bytes_in(stored)
         shard = layout.spec(layout.stored.chunk_shape(stored)).nbytes
-        shard = min(shard, self._writer.largest_whole)
-        batch = _COPIES * self._writer.batch_size * layout.spec(layout.read.largest_chunk).nbytes
+        shard = min(shard, self.writer.largest_whole)
+        batch = _COPIES * self.writer.batch_size * layout.spec(layout.read.largest_chunk).nbytes
         # A whole shard replaces the old one unread.
         return min(dirty, batch) + shard if whole else 2 * (dirty + shard)
 
@@ -237,7 +232,7 @@ class Flusher(Changes):
         tried = _Tried({}, set())
         with (
             self._failing(objects, tried.errors),
-            self._write_back.room_to_store(sum(map(self._cost, objects))),
+            self.write_back.room_to_store(sum(map(self._cost, objects))),
         ):
             self._encoding.check()
             self._store_in_room(objects, tried)
@@ -250,10 +245,10 @@ class Flusher(Changes):
         for stored in objects:
             with self._failing([stored], errors):
                 self._encoding.check_inside(stored)
-                copies[stored] = self._dirty.copies(stored, self._room)
+                copies[stored] = self.dirty.copies(stored, self._room)
         anew: dict[Index, Generation | None] = {}
         replaced: dict[Index, Generation | None] = {}
-        foreign = self._cached.freshness.foreign
+        foreign = self.cached.freshness.foreign
         for stored, (now, expected) in self._store_copies(copies, errors).items():
             if isinstance(now, ZarrfsError):
                 errors[stored] = now
@@ -262,16 +257,16 @@ class Flusher(Changes):
                 # Storing has read the chunks as other writers have changed them.
                 replaced[stored] = expected
             anew[stored] = now
-        self._cached.stored_anew(anew, replaced)
+        self.cached.stored_anew(anew, replaced)
         freed = 0
         for stored, state in anew.items():
-            freed += self._dirty.forget_stored(stored, copies[stored].tiles, foreign)
+            freed += self.dirty.forget_stored(stored, copies[stored].tiles, foreign)
             self._states[stored] = state_name(state)
             if copies[stored].more:
                 tried.more.add(stored)
         # Free the memory that tiles share, before other threads ask for memory.
         copies.clear()
-        self._write_back.budget.charge(-freed)
+        self.write_back.budget.charge(-freed)
 
     def _store_copies(
         self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
@@ -281,24 +276,24 @@ class Flusher(Changes):
         sharded = self.array.layout.sharded
         for stored, taken in copies.items():
             with self._failing([stored], errors):
-                if sharded and not (self._processes is not None and taken.whole):
+                if sharded and not (self.processes is not None and taken.whole):
                     encoded[stored] = self._encode_shard(stored, taken)
                 else:
                     new[stored] = self._new_object(taken)
         results: dict[Index, _Now] = {}
         if new:
-            done = perform(StoreChunks(self._writer, new), self._processes)
+            done = perform(StoreChunks(self.writer, new), self.processes)
             results = {stored: (now, new[stored].expected) for stored, now in done.items()}
-        states = zip(encoded.items(), self._writer.store(list(encoded.values())), strict=True)
+        states = zip(encoded.items(), self.writer.store(list(encoded.values())), strict=True)
         results.update({stored: (now, one.expected) for (stored, one), now in states})
         return results
 
     def _end(self, objects: Sequence[Index]) -> None:
-        more = sum(map(self._dirty.end, objects))
-        self._write_back.budget.charge(more)
+        more = sum(map(self.dirty.end, objects))
+        self.write_back.budget.charge(more)
         # Later changes are younger than the stored state.
         for stored in objects:
-            if not self._dirty.has(stored):
+            if not self.dirty.has(stored):
                 self._states.pop(stored, None)
 
     @contextmanager
@@ -331,12 +326,12 @@ class Flusher(Changes):
         """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""
         tiles = list(taken.tiles.items())
         each = math.prod(tiles[0][1].form.counts)
-        share = max(1, self._writer.batch_size // each)
+        share = max(1, self.writer.batch_size // each)
         batches = [
             partial(self._replaced, tiles[first : first + share])
             for first in range(0, len(tiles), share)
         ]
-        return self._writer.encode_shard(stored, batches, ANY, whole=taken.whole)
+        return self.writer.encode_shard(stored, batches, ANY, whole=taken.whole)
 
     def _replaced(self, tiles: Sequence[tuple[Index, TileCopy]]) -> Replaced:
         return Replaced(*self._chunks_of(tiles))
@@ -349,7 +344,7 @@ class Flusher(Changes):
         merges: dict[Index, Merge] = {}
         for tile, copy in tiles:
             for place, whole in copy.places():
-                index = self._dirty.tiles.chunk(tile, place)
+                index = self.dirty.tiles.chunk(tile, place)
                 if whole:
                     chunks[index] = copy.part(place)
                 else:

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -158,6 +158,7 @@ class _Gathered:
                     self.copied.wait()
 
 
+@dataclass(eq=False)
 class Gathering:
     """The latest sequential writes to one array. Thread-safe.
 
@@ -165,24 +166,19 @@ class Gathering:
     replies, while the program prepares the next one: by the event loop if that is quick, else by
     threads. A thread that needs the data earlier copies them itself.
 
+    written : called whenever data were written and can be read.
+
     Shared state, under ``_lock``: ``_gathered``. Other threads may look without the lock whether it
     is set; it stays set until every chunk has its elements. The lock is held while elements are
     copied, never while a thread waits for anything else. The event loop does not wait for the lock:
     it calls with ``wait=False``.
     """
 
-    def __init__(
-        self,
-        write_back: WriteBack,
-        change: Changed,
-        written: Callable[[], object],
-    ) -> None:
-        """``written`` : called whenever data were written and can be read."""
-        self._write_back = write_back
-        self._change = change
-        self._written = written
-        self._lock = ranked_lock(Rank.GATHERING)
-        self._gathered: _Gathered | None = None
+    write_back: WriteBack
+    change: Changed
+    written: Callable[[], object]
+    _lock: Lock = field(default_factory=lambda: ranked_lock(Rank.GATHERING))
+    _gathered: _Gathered | None = None
 
     @property
     def pending(self) -> bool:
@@ -198,32 +194,32 @@ class Gathering:
     @property
     def largest_staged(self) -> int:
         """The most bytes that can be gathered in a staging file."""
-        return self._write_back.memory.staging.largest
+        return self.write_back.memory.staging.largest
 
     @property
     def largest(self) -> int:
         """The most bytes of memory that a slab takes, chunks included, if two are to have room."""
-        return self._write_back.budget.total // 2
+        return self.write_back.budget.total // 2
 
     def begin(self, file: GatheredFile, start: int, size: int, *, wait: bool) -> bool:
         """Start to gather ``size`` bytes from byte ``start`` of a file; False if memory is short.
 
         wait : as in `WritableArray.write`; if True, bytes gathered earlier are scattered first.
         """
-        budget, buffer = self._write_back.budget, None
+        budget, buffer = self.write_back.budget, None
         if not wait:
             # A thread that touches a staging file may wait for the disk.
             if not self.pending and not file.staged:
-                buffer = self._write_back.memory.lend(file.nbytes, file.beside)
+                buffer = self.write_back.memory.lend(file.nbytes, file.beside)
         else:
             self.scatter()
             if file.staged:
-                buffer = self._write_back.memory.stage(file.nbytes, file.marks, file.beside)
+                buffer = self.write_back.memory.stage(file.nbytes, file.marks, file.beside)
             else:
-                buffer = self._write_back.memory.lend_for_whole(file.nbytes, file.beside)
+                buffer = self.write_back.memory.lend_for_whole(file.nbytes, file.beside)
         if buffer is None:
             return False
-        back = self._write_back.memory.arena.back
+        back = self.write_back.memory.arena.back
         gathered = _Gathered(file, start, size, buffer, back, file.beside)
         begun = False
         if self._lock.acquire(blocking=wait):
@@ -261,7 +257,7 @@ class Gathering:
                 return 0
             gathered.filled += len(data)
             gathered.touched = time.monotonic()
-            self._written()
+            self.written()
             return len(data)
         finally:
             self._lock.release()
@@ -276,7 +272,7 @@ class Gathering:
             return False
         keep = partial(gathered.uncopied.append, (offset, data))
         quick = gathered.file.quick and gathered.prepared and not gathered.buffer.in_file
-        return self._write_back.copy_soon(len(data), keep, self._copy, quick=quick)
+        return self.write_back.copy_soon(len(data), keep, self._copy, quick=quick)
 
     def _copy(self) -> None:
         if (gathered := self._gathered) is not None:
@@ -305,7 +301,7 @@ class Gathering:
         start, buffer = gathered.start, gathered.buffer
         changes = gathered.file.changes(buffer.memory, buffer.marks, start, start + gathered.filled)
         # If this fails, the next call scatters everything again.
-        for taken in self._change(changes, gathered.since):
+        for taken in self.change(changes, gathered.since):
             gathered.reserved -= taken
         self._gathered = None
-        self._write_back.budget.release(gathered.reserved)
+        self.write_back.budget.release(gathered.reserved)
