@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from zarrfs.errors import DecodeError
 from zarrfs.foreign import DEFLATE_LIBRARY
 from zarrfs.format.codec import Buffer
 
@@ -98,8 +97,6 @@ class Libzstd:
         self._content_size = self._function(
             "getFrameContentSize", ctypes.c_ulonglong, pointer, size, of=held
         )
-        self._is_error = self._function("isError", ctypes.c_uint, size)
-        self._error_name = self._function("getErrorName", ctypes.c_char_p, size)
         self._contexts = Contexts(self._function("createDCtx", pointer), free)
 
     def _function(
@@ -141,20 +138,6 @@ class Libzstd:
             self._contexts.address, target_of(target), len(target), joined, len(joined)
         )
         return decoded == len(target)
-
-    def decompress(self, data: Buffer, target: Buffer) -> None:
-        """Decode all frames of ``data`` into ``target``, which they have to fill.
-
-        Raises DecodeError.
-        """
-        size = self._decompress(
-            self._contexts.address, target_of(target), len(target), source_of(data), len(data)
-        )
-        if size == len(target):
-            return
-        if self._is_error(size):
-            raise DecodeError(f"Zstandard: {self._error_name(size).decode()}")
-        raise DecodeError(f"Zstandard frames hold {size} bytes, expected {len(target)}")
 
 
 @cache

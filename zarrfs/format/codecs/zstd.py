@@ -68,10 +68,7 @@ class BoundZstd(BoundCompressor):
         if library is not None and data[:4] == _MAGIC_BYTES and library.fills(data, target):
             return target
         self._check_size(data)
-        if library is None:
-            return _decompress(data, target)
-        library.decompress(data, target)
-        return target
+        return _decompress(data, target)
 
     def decode_evenly(self, data: Sequence[Buffer], out: memoryview) -> bool:
         library = libzstd()
