@@ -179,7 +179,7 @@ def test_what_is_stored_meanwhile_is_loaded_once_more(store, cached):
     fetch = ask(cached, ALL)
     assert reading.wait(20)
     store.inner.put("c/1", shard(100))
-    cached.array.stored_anew({(1,): store.inner.info("c/1").generation})
+    cached.array.stored_anew({(1,): store.inner.info("c/1").generation}, {})
     go.set()
     assert fetch.error is None
     assert [int(fetch.chunks[i,][0]) for i in range(2 * MEMBERS)] == [

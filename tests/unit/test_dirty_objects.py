@@ -50,7 +50,7 @@ def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():
         found.write((slice(100, 1000),), values, values.dtype)
     thread.join()
     assert list(taken[0].tiles) == [CHUNK]
-    dirty.forget_stored(CHUNK, taken[0].tiles)
+    dirty.forget_stored(CHUNK, taken[0].tiles, 0)
     dirty.end(CHUNK)
     assert not dirty
 
@@ -62,7 +62,7 @@ def test_an_object_that_changes_in_part_while_it_is_stored_is_not_whole_any_more
     assert dirty.begin(CHUNK)
     copies = dirty.copies(CHUNK, 1 << 20).tiles
     written(dirty, CHUNK, 3, 2)
-    dirty.forget_stored(CHUNK, copies)
+    dirty.forget_stored(CHUNK, copies, 0)
     dirty.end(CHUNK)
     assert dirty.bytes_in(CHUNK) == (2000, False)
     assert dirty.candidate(lambda _stored: False, partly=False) is None
@@ -79,7 +79,7 @@ def test_what_is_stored_during_a_snapshot_leaves_the_others_in_it():
     snapshot = dirty.snapshot()
     seen = [next(snapshot)[0]]
     assert dirty.begin((1,))
-    dirty.forget_stored((1,), dirty.copies((1,), 1 << 20).tiles)
+    dirty.forget_stored((1,), dirty.copies((1,), 1 << 20).tiles, 0)
     dirty.end((1,))
     seen += [tile for tile, _ in snapshot]
     assert seen == [(0,), (2,)]
@@ -111,7 +111,7 @@ def test_a_writer_whose_tile_is_stored_meanwhile_changes_another_one():
     written(dirty, CHUNK, 900, 1)
     stale = dirty.find(CHUNK)
     assert dirty.begin(CHUNK)
-    dirty.forget_stored(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles)
+    dirty.forget_stored(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles, 0)
     dirty.end(CHUNK)
     assert stale.gone
     written(dirty, CHUNK, 900, 2)
@@ -127,13 +127,13 @@ def test_there_is_room_for_one_part_at_least_and_the_rest_is_left():
     assert dirty.begin((0,))
     first = dirty.copies((0,), 1)
     assert (len(first.tiles), first.more, first.whole) == (1, True, False)
-    dirty.forget_stored((0,), first.tiles)
+    dirty.forget_stored((0,), first.tiles, 0)
     rest = dirty.copies((0,), 3 * 2 * 4096)
     assert (len(rest.tiles), rest.more) == (3, True)
-    dirty.forget_stored((0,), rest.tiles)
+    dirty.forget_stored((0,), rest.tiles, 0)
     rest = dirty.copies((0,), 1 << 20)
     assert (len(rest.tiles), rest.more) == (4, False)
-    dirty.forget_stored((0,), rest.tiles)
+    dirty.forget_stored((0,), rest.tiles, 0)
     dirty.end((0,))
     assert not dirty
 
@@ -192,7 +192,7 @@ def test_who_reads_comes_and_goes_under_the_lock():
     first, second = dirty.enter(), dirty.enter()
     dirty.leave(second)
     assert dirty.begin(CHUNK)
-    dirty.forget_stored(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles)
+    dirty.forget_stored(CHUNK, dirty.copies(CHUNK, 1 << 20).tiles, 0)
     dirty.end(CHUNK)
     assert (first, second) == ({CHUNK}, set())
     assert missed == []
@@ -246,7 +246,7 @@ def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
     assert dirty.begin((0,))
     written(dirty, (0,), 1000)
     assert dirty.schedule_whole([(0,)])
-    dirty.forget_stored((0,), dirty.copies((0,), 1 << 20).tiles)
+    dirty.forget_stored((0,), dirty.copies((0,), 1 << 20).tiles, 0)
     dirty.end((0,))
     assert not dirty
     assert dirty.begun == dirty.ended
@@ -276,7 +276,7 @@ def test_new_tiles_are_due_at_once_unless_others_changed_them():
     ((place, all_of_it),) = copy.places()
     assert all_of_it
     assert np.array_equal(copy.part(place), np.full(1000, 5, "<i2"))
-    dirty.forget_stored((0,), taken.tiles)
+    dirty.forget_stored((0,), taken.tiles, 0)
     dirty.end((0,))
     assert dirty.find((0,)) is None
     assert dirty.find((1,)) is not None
