@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.fs.fault_store import Call, FaultStore
 from tests.fs.loop import Loop
 from tests.fs.writable import Writable
 from zarrfs.errors import StoreFull, StoreTimeout, ZarrfsError
@@ -12,42 +13,28 @@ from zarrfs.store.base import Store
 from zarrfs.store.open import StoreConfig, open_store
 
 
-class HookedStore:
+class HookedStore(FaultStore):
     """A store on disk that calls ``before`` with the key of each put.
 
     silent : whether chunks cannot be read; ``asked`` counts how often that was tried.
     """
 
-    def __init__(self, inner, before: Callable[[str], None]) -> None:
-        self._inner = inner
+    def __init__(self, inner: Store, before: Callable[[str], None]) -> None:
+        super().__init__(inner)
         self.before = before
         self.silent = False
         self.asked = 0
 
-    def get(self, key, *, limit):
-        self._ask(key)
-        return self._inner.get(key, limit=limit)
-
     get_many = Store.get_many
+    put_many = Store.put_many
 
-    def get_ranges(self, key, ranges):
-        self._ask(key)
-        return self._inner.get_ranges(key, ranges)
-
-    def _ask(self, key: str) -> None:
-        if self.silent and key.startswith("c/"):
+    def _called(self, call: Call) -> None:
+        if call.operation == "put":
+            self.before(call.key)
+        elif self.silent and call.operation in ("get", "ranges") and call.key.startswith("c/"):
             self.asked += 1
             time.sleep(0.02)
-            raise StoreTimeout(key, "no answer")
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def put(self, key, parts, *, expected):
-        self.before(key)
-        return self._inner.put(key, parts, expected=expected)
-
-    put_many = Store.put_many
+            raise StoreTimeout(call.key, "no answer")
 
 
 def full(key: str) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from zarrfs.store.base import Blob, ByteRange, ObjectInfo, Store, StoreTraits
+from zarrfs.store.base import Blob, ByteRange, Data, Expected, ObjectInfo, Store, StoreTraits
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
-Operation = Literal["get", "ranges", "info", "list"]
+Operation = Literal["get", "ranges", "info", "list", "put", "delete"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class FaultStore(StoreWrapper):
 
     before : called with each request before it is passed on; may wait, change the
         inner store, or raise in its place.
-    after : called with each request for bytes once the inner store has answered it; may wait.
+    after : called with each request for bytes, and each change, once the inner store has answered
+        it; may wait.
     near : as a local store says, or as a remote one does.
     """
 
@@ -64,6 +65,17 @@ class FaultStore(StoreWrapper):
     def list_dir(self, prefix: str) -> Iterator[str]:
         self._called(Call("list", prefix))
         yield from self.inner.list_dir(prefix)
+
+    def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
+        self._called(call := Call("put", key))
+        info = super().put(key, parts, expected=expected)
+        self.after(call)
+        return info
+
+    def delete(self, key: str, *, expected: Expected) -> None:
+        self._called(call := Call("delete", key))
+        super().delete(key, expected=expected)
+        self.after(call)
 
     def _called(self, call: Call) -> None:
         self.calls.append(call)

@@ -10,6 +10,7 @@ import pytest
 import zarr
 
 from tests.conftest import run_zarrfs
+from tests.fs.fault_store import Call, FaultStore
 from tests.store.conftest import serve_http
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly, StoreTooLarge
 from zarrfs.store.base import ANY, StoreTraits
@@ -125,25 +126,16 @@ def test_what_is_refused(mount_daemon, tmp_path):
         assert "has no overlay" in run_zarrfs(command, plain.path).stderr
 
 
-class _Failing(StoreWrapper):
-    """Stops a writer after so many calls."""
+def _failing(inner, changes):
+    """Stops a writer after so many changes."""
+    store, left = FaultStore(inner), iter(range(changes))
 
-    def __init__(self, inner, calls):
-        super().__init__(inner)
-        self.calls = calls
-
-    def _count(self):
-        self.calls -= 1
-        if self.calls < 0:
+    def stop(call):
+        if call.operation in ("put", "delete") and next(left, None) is None:
             raise KeyboardInterrupt
 
-    def put(self, key, parts, *, expected):
-        self._count()
-        return super().put(key, parts, expected=expected)
-
-    def delete(self, key, *, expected):
-        self._count()
-        super().delete(key, expected=expected)
+    store.before = stop
+    return store
 
 
 def _store(path):
@@ -165,7 +157,7 @@ def test_a_commit_that_is_cut_short_goes_on_later(tmp_path):
         overlay.delete("k/both", expected=ANY)
         overlay.put("k/both", [b"new"], expected=None)
         assert list(overlay.list_dir("k")) == ["both", "changed", "new"]
-        cut = OverlayStore(_Failing(inner, calls), _Failing(upper, calls), "s")
+        cut = OverlayStore(_failing(inner, calls), _failing(upper, calls), "s")
         with suppress(KeyboardInterrupt):
             cut.commit(100)
         for store in (overlay, OverlayStore(inner, upper, "s")):
@@ -195,7 +187,7 @@ def test_changes_after_a_commit_that_was_cut_short_are_committed(tmp_path, then)
         overlay.put("k/changed", [b"new"], expected=ANY)
         overlay.put("k/new", [b"new"], expected=None)
         overlay.delete("k/removed", expected=ANY)
-        cut = OverlayStore(_Failing(inner, calls), _Failing(upper, calls), "s")
+        cut = OverlayStore(_failing(inner, calls), _failing(upper, calls), "s")
         with suppress(KeyboardInterrupt):
             cut.commit(100)
         for key in ("k/changed", "k/new", "k/removed"):
@@ -223,20 +215,6 @@ def test_a_damaged_note_of_a_state_is_no_state(tmp_path, note):
     assert overlay.commit(100).kept == {}
 
 
-class _Meanwhile(StoreWrapper):
-    """Calls a function after the first deletion of an object."""
-
-    def __init__(self, inner, key, call):
-        super().__init__(inner)
-        self.key, self.call = key, call
-
-    def delete(self, key, *, expected):
-        super().delete(key, expected=expected)
-        if key == self.key:
-            self.key = None
-            self.call()
-
-
 @pytest.mark.parametrize("kind", ["changed", "removed"])
 def test_a_change_during_a_commit_is_committed_later(tmp_path, kind):
     inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")
@@ -246,7 +224,13 @@ def test_a_change_during_a_commit_is_committed_later(tmp_path, kind):
         overlay.put("k", [b"new"], expected=ANY)
     else:
         overlay.delete("k", expected=ANY)
-    meanwhile = _Meanwhile(upper, f"{kind}/k", lambda: overlay.put("k", [b"newer"], expected=ANY))
+    meanwhile = FaultStore(upper)
+
+    def change(call):
+        if call == Call("delete", f"{kind}/k") and meanwhile.calls.count(call) == 1:
+            overlay.put("k", [b"newer"], expected=ANY)
+
+    meanwhile.after = change
     OverlayStore(inner, meanwhile, "s").commit(100)
     assert overlay.commit(100).kept == {}
     assert bytes(inner.get("k", limit=9).data) == b"newer"
