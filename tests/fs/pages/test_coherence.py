@@ -502,7 +502,6 @@ def test_pages_are_read_before_or_after_a_write_but_not_while_it_is_repeated(loo
 async def test_an_owner_waits_for_direct_writes_that_began_before_there_was_one():
     """And sleeps meanwhile, also if others ended before."""
     pages = ArrayPages(KernelPages())
-    pages._some_ended.set()
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             with pages._without_owner():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import trio
 
@@ -21,6 +22,7 @@ _PATIENCE_RESIZING = 1.0
 Write = Callable[[], Awaitable[int]]
 
 
+@dataclass(slots=True, eq=False)
 class _DirectWrite:
     """
     again : applies the write again, over older bytes.
@@ -28,10 +30,9 @@ class _DirectWrite:
     error : why that failed.
     """
 
-    def __init__(self, again: Write) -> None:
-        self.again = again
-        self.met = False
-        self.error: Exception | None = None
+    again: Write
+    met: bool = False
+    error: Exception | None = None
 
 
 class ArrayPages:
@@ -54,7 +55,7 @@ class ArrayPages:
         self._latest: _DirectWrite | None = None
         # Direct writes that began when there was no owner.
         self._alone: set[object] = set()
-        self._some_ended = trio.Event()
+        self._some_ended = trio.lowlevel.ParkingLot()
 
     def enter(self, place: Place, *, read: bool, write: bool, past: bool) -> bool:
         """A file is opened; returns whether the handle is direct.
@@ -92,9 +93,7 @@ class ArrayPages:
         """
         before = self._alone.copy()
         while before & self._alone:
-            if self._some_ended.is_set():
-                self._some_ended = trio.Event()
-            await self._some_ended.wait()
+            await self._some_ended.park()
 
     # --- reads and writes through the page cache ------------------------------------
 
@@ -178,7 +177,7 @@ class ArrayPages:
             yield
         finally:
             self._alone.remove(write)
-            self._some_ended.set()
+            self._some_ended.unpark_all()
 
     async def _drop(self, place: Place) -> None:
         """Have the kernel drop the pages of the owners, and those of a file itself."""

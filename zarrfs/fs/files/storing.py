@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias
 
@@ -26,6 +27,7 @@ Raises ZarrfsError; the changes then stay and are stored by the next call.
 """
 
 
+@dataclass(slots=True, eq=False)
 class _Turn:
     """One time that all changes are stored.
 
@@ -33,10 +35,9 @@ class _Turn:
     error : why it failed; None where it did not, or was cancelled before that was known.
     """
 
-    def __init__(self, last: int) -> None:
-        self.last = last
-        self.error: Exception | None = None
-        self.over = trio.Event()
+    last: int
+    error: Exception | None = None
+    over: trio.Event = field(default_factory=trio.Event)
 
 
 class Storing:
@@ -50,7 +51,7 @@ class Storing:
         # Writes that run, and the inode of each.
         self._running: dict[int, int] = {}
         self._tickets = count()
-        self._some_ended = trio.Event()
+        self._some_ended = trio.lowlevel.ParkingLot()
         self._turn: _Turn | None = None
 
     @contextmanager
@@ -64,7 +65,7 @@ class Storing:
             del self._running[ticket]
             self._ended += 1
             self._last[inode] = self._ended
-            self._some_ended.set()
+            self._some_ended.unpark_all()
 
     async def close(self, inode: int, store: Store) -> None:
         """Return when all is stored that was written to a file before the call.
@@ -84,9 +85,7 @@ class Storing:
         """Return when the writes to a file have ended that run now."""
         before = [ticket for ticket, other in self._running.items() if other == inode]
         while any(ticket in self._running for ticket in before):
-            if self._some_ended.is_set():
-                self._some_ended = trio.Event()
-            await self._some_ended.wait()
+            await self._some_ended.park()
 
     async def _store_up_to(self, number: int, store: Store) -> None:
         while (turn := self._turn) is not None:
