@@ -53,6 +53,10 @@ _LAST_CODE = re.compile(
     r"(?:AUTHORITY|ID)\[\s*\"EPSG\"\s*,\s*\"?(\d{4,5})\"?\s*\]\s*\]\s*$", re.ASCII
 )
 
+# The first letters of well-known text, and what they say.
+_HEADS: Mapping[str, Kind] = {
+    "GEOGCS": "geographic", "GEOGCR": "geographic", "PROJCS": "projected", "PROJCR": "projected",
+}  # fmt: skip
 _PROJJSON: Mapping[str, Kind] = {
     "GeographicCRS": "geographic", "GeodeticCRS": "geographic", "ProjectedCRS": "projected",
 }  # fmt: skip
@@ -65,11 +69,8 @@ class Epsg(NamedTuple):
 
 def kind_of(crs: str) -> Kind | None:
     """The kind of a coordinate reference system; None if it is another, or not known."""
-    head = crs[:6].upper()
-    if head in ("GEOGCS", "GEOGCR"):
-        return "geographic"
-    if head in ("PROJCS", "PROJCR"):
-        return "projected"
+    if (said := _HEADS.get(crs[:6].upper())) is not None:
+        return said
     found = epsg(crs)
     return None if found is None else found.kind
 
@@ -86,12 +87,11 @@ def epsg(crs: str) -> Epsg | None:
         return Epsg(4326, "geographic")
     # The last code is that of the whole system; earlier codes are those of its parts.
     match = _LAST_CODE.search(crs)
-    head = crs[:6].upper()
-    if match is None or head not in ("GEOGCS", "GEOGCR", "PROJCS", "PROJCR"):
+    said = _HEADS.get(crs[:6].upper())
+    if match is None or said is None:
         return None
     number = int(match[1])
     kind = _kind_of_number(number)
-    said: Kind = "geographic" if head.startswith("GEOG") else "projected"
     # A code of three axes, whose text has the same head, has no kind here.
     return Epsg(number, said) if kind == said else None
 
