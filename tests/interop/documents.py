@@ -1,11 +1,13 @@
 """Parts of ``zarr.json`` documents, as the specification writes them."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-Json = dict[str, Any]
+from tests.fs import documents
+from tests.fs.documents import CRC32C
 
-CRC32C: Json = {"name": "crc32c"}
+Json = dict[str, Any]
 
 
 def array_bytes(endian: str = "little") -> Json:
@@ -46,15 +48,8 @@ def sharding(
     location: str = "end",
     index_codecs: Sequence[Json] = (array_bytes(), CRC32C),
 ) -> Json:
-    return {
-        "name": "sharding_indexed",
-        "configuration": {
-            "chunk_shape": list(chunk_shape),
-            "codecs": list(codecs),
-            "index_codecs": list(index_codecs),
-            "index_location": location,
-        },
-    }
+    more = {"index_codecs": list(index_codecs), "index_location": location}
+    return documents.sharding(list(chunk_shape), codecs=list(codecs), **more)
 
 
 def chunk_keys(name: str, separator: str) -> Json:
@@ -70,14 +65,11 @@ def array_document(
     fill_value: Any,
     codecs: Sequence[Json],
 ) -> Json:
-    return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(shape),
+    members = {
         "data_type": data_type,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
         "chunk_key_encoding": keys,
         "fill_value": fill_value,
         "codecs": list(codecs),
         "attributes": {},
     }
+    return json.loads(documents.array_document(shape, chunk_shape, **members))

@@ -1,28 +1,19 @@
 """What the tests of the pure layers share."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.fs import documents
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.v3 import parse_node
 
 
 def array_document(**members: Any) -> dict[str, Any]:
-    """A small valid v3 array document with some members replaced; None removes one."""
-    document: dict[str, Any] = {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [5, 7],
-        "data_type": "int16",
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
-        "chunk_key_encoding": {"name": "default"},
-        "fill_value": 0,
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-    }
-    document.update(members)
-    return document
+    """A small valid v3 array document with some members replaced."""
+    return json.loads(documents.array_document((5, 7), (2, 3), fill_value=0)) | members
 
 
 @pytest.fixture
