@@ -27,7 +27,7 @@ from zarrfs.store.base import (
 )
 from zarrfs.store.local.beneath import DIRECTORY, INSPECT, READ, descriptor_path, shown_mode
 from zarrfs.store.local.files_ahead import read_ahead
-from zarrfs.store.local.kernel_copy import copy_range
+from zarrfs.store.local.local_errors import lacks_kernel_copy
 from zarrfs.store.local.local_root import (
     LocalRoot,
     encode,
@@ -39,12 +39,15 @@ from zarrfs.store.local.names_there import may_exist
 from zarrfs.store.local.scratch import RESERVED
 from zarrfs.store.local.writing.local_writer import LocalWriter
 from zarrfs.store.ranges import resolve
+from zarrfs.store.write_parts import write_parts
 
 _T = TypeVar("_T")
 _TRAITS = StoreTraits(near=True)
 
 _ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.001
+# Bytes in memory at once where the kernel does not copy.
+_PIECE = 4 << 20
 
 
 class LocalStore(LocalWriter):
@@ -111,7 +114,15 @@ class LocalStore(LocalWriter):
 
     def copy_range(self, key: str, info: ObjectInfo, span: ByteRange, fd: int) -> bool:
         """See `CopiesRanges`."""
-        return copy_range(self._root, key, info, span, fd)
+        source = self._root.open_object(key, encode(key), READ)
+        if source is None:
+            return False
+        try:
+            if object_info(key, os.fstat(source)) != info:
+                return False
+            return _copy(source, span, fd) and same_contents(info, os.fstat(source))
+        finally:
+            os.close(source)
 
     def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
         return may_exist(self._root, keys)
@@ -256,3 +267,24 @@ def _read_parts(fd: int, info: ObjectInfo, ranges: Sequence[ByteRange]) -> list[
             return None
         blobs.append(Blob(data, info))
     return blobs
+
+
+def _copy(source: int, span: ByteRange, target: int) -> bool:
+    """Append bytes of one file to another one; False if the file ends earlier."""
+    at, stop = span.offset, span.offset + span.length
+    try:
+        while at < stop:
+            if not (copied := os.copy_file_range(source, target, stop - at, at)):
+                return False
+            at += copied
+        return True
+    except OSError as error:
+        if not lacks_kernel_copy(error):
+            raise
+    while at < stop:
+        data = pread_exactly(source, at, min(_PIECE, stop - at))
+        if data is None:
+            return False
+        at += len(data)
+        write_parts(target, [data])
+    return True
