@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from zarrfs import bounds
@@ -285,6 +286,27 @@ class Hierarchy:
         else:
             exists = self._listed.exist(paths)
         return sorted(name for name, there in zip(names, exists, strict=True) if there)
+
+    def below(self, path: str, levels: float = math.inf) -> Iterator[tuple[int, Node]]:
+        """All nodes below the group ``path``, with their depth; a node before those below it.
+
+        levels : the greatest depth. Raises as `children`.
+        """
+        # No function that calls itself: a directory may be deeper than Python's limit.
+        stack = [iter(self.children(path))]
+        paths = [path]
+        while stack:
+            for name in stack[-1]:
+                if (node := self.listed(join(paths[-1], name))) is None:
+                    continue
+                yield len(stack), node
+                if isinstance(node.metadata, GroupMetadata) and len(stack) < levels:
+                    stack.append(iter(self.children(node.path)))
+                    paths.append(node.path)
+                    break
+            else:
+                stack.pop()
+                paths.pop()
 
     def _is_plain(self, path: str) -> bool:
         """Whether a directory is no Zarr node, so that all of its entries are shown."""

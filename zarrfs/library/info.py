@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from zarrfs.array.hierarchy import Hierarchy
-from zarrfs.array.node_readers import Node, join
+from zarrfs.array.node_readers import Node
 from zarrfs.errors import (
     BudgetExceeded,
     StoreError,
@@ -120,30 +120,12 @@ def _group(
     levels = math.inf if depth is None else depth
     nodes: list[tuple[int, Node]] = []
     try:
-        nodes = list(islice(_below(hierarchy, node.path, levels), most + 1))
+        nodes = list(islice(hierarchy.below(node.path, levels), most + 1))
     except StoreListingUnsupported:
         problem = "the store cannot list what is below"
     except StoreError as error:
         problem = str(error)
     return GroupInfo(node.path, metadata, tuple(nodes[:most]), len(nodes) <= most, problem)
-
-
-def _below(hierarchy: Hierarchy, path: str, levels: float) -> Iterator[tuple[int, Node]]:
-    # No function that calls itself: a directory may be deeper than Python's limit.
-    stack = [iter(hierarchy.children(path))]
-    paths = [path]
-    while stack:
-        for name in stack[-1]:
-            if (node := hierarchy.listed(join(paths[-1], name))) is None:
-                continue
-            yield len(stack), node
-            if isinstance(node.metadata, GroupMetadata) and len(stack) < levels:
-                stack.append(iter(hierarchy.children(node.path)))
-                paths.append(node.path)
-                break
-        else:
-            stack.pop()
-            paths.pop()
 
 
 def _array(store: Store, node: Node, metadata: ArrayMetadata, facts: Facts) -> ArrayInfo:

@@ -128,16 +128,13 @@ def _as_json(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _walk(hierarchy: Hierarchy, node: Node, depth: int = 0) -> Iterator[Node]:
+def _walk(hierarchy: Hierarchy, node: Node) -> Iterator[Node]:
     yield node
-    if not isinstance(node.metadata, GroupMetadata):
-        return
-    if depth >= _DEEPEST:
-        raise UsageError(f"/{node.path}: is a link to a group above it, or lies too deep")
-    for name in hierarchy.children(node.path):
-        child = hierarchy.node(join(node.path, name))
-        if child is not None:
-            yield from _walk(hierarchy, child, depth + 1)
+    is_group = isinstance(node.metadata, GroupMetadata)
+    for depth, below in hierarchy.below(node.path) if is_group else ():
+        if depth > _DEEPEST:
+            raise UsageError(f"/{below.path}: lies too deep, or below a link to a group above it")
+        yield below
 
 
 class Documents:
