@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -148,13 +149,8 @@ def _summary(totals: Totals) -> str:
 def _document(source: str, totals: Totals, found: list[Finding]) -> dict[str, object]:
     return {
         "source": shown_url(source),
-        "arrays": totals.arrays,
-        "groups": totals.groups,
-        "objects": totals.objects,
-        "chunks": totals.chunks,
-        "unverified": totals.unverified,
+        **asdict(totals),
         "problems": [finding.as_json() for finding in found if not finding.is_note],
         "notes": [finding.as_json() for finding in found if finding.is_note],
         "not_shown": totals.problems + totals.notes - len(found),
-        "repaired": totals.repaired,
     }

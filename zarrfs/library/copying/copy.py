@@ -144,7 +144,13 @@ def copy_node(source: str, target: str, config: CopyConfig) -> CopyResult:
         stack.callback(store.close)
         nodes = PlannedNodes(hierarchy_of(store, options), config.path, config.region, config.form)
         caches = stack.enter_context(caches_of(store, options))
-        copies = [_array_copy(array, source, target, options, config) for array in nodes.arrays]
+        copies = [
+            ArrayCopy(
+                *(source, array.path, target, array.below, options),
+                *(array.source.fingerprint, array.documents, array.region, config.verify),
+            )
+            for array in nodes.arrays
+        ]
         plans = []
         for array, copy in zip(nodes.arrays, copies, strict=True):
             # Nothing is read or written for a plan.
@@ -244,22 +250,6 @@ class _Work:
             self._done += sum(boxes.nbytes(tile) for n, tile in some if (n, tile) not in left)
             if left:
                 yield CopyTask(copy, tuple(n for n, _ in left), tuple(tile for _, tile in left))
-
-
-def _array_copy(
-    array: PlannedArray, source: str, target: str, options: SourceOptions, config: CopyConfig
-) -> ArrayCopy:
-    return ArrayCopy(
-        source,
-        array.path,
-        target,
-        array.below,
-        options,
-        array.source.fingerprint,
-        array.documents,
-        array.region,
-        config.verify,
-    )
 
 
 def _plan(copy: ArrayCopy, boxes: BoxCopy) -> ArrayPlan:
