@@ -1,13 +1,19 @@
-"""``zarrfs``, and scripts that mount, in forks of a process with the imports of every mount.
+"""``zarrfs``, and scripts that mount, in forks of a process that has imported most of zarrfs.
 
 Of the processor time that a small mount takes, two thirds are the start of Python and its imports.
+A fork copies each page of memory that it changes. So it looks for no garbage among what was there
+before, and ends without tearing down its modules: another two thirds for a short command.
 Only a plain call is forked: the tests of imports, environments and command lines start Python anew.
 """
 
 from __future__ import annotations
 
+import atexit
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import select
 import socket
 import subprocess
@@ -16,7 +22,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 _MOST = 1 << 16
 _STARTS_S = 60
@@ -29,11 +35,21 @@ _CARRIED = (
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
 )
-_IMPORTED = (
-    "zarrfs.cli.main",
-    "zarrfs.cli.mount",
-    "zarrfs.daemon.mount",
-    "zarrfs.daemon.life.serve",
+# These, and the rest of zarrfs but for what loads libraries that only some arrays need.
+_FIRST = "zarrfs.cli.main"
+_LOAD_MORE = (
+    "zarrfs.__main__",
+    "zarrfs.format.codecs.blosc",
+    "zarrfs.format.codecs.grib",
+    "zarrfs.format.codecs.gzip",
+    "zarrfs.format.extension_types.small_numbers",
+    "zarrfs.format.metadata.strict",
+    "zarrfs.library.check",
+    "zarrfs.library.headers",
+    "zarrfs.views.headers.formats",
+    "zarrfs.views.headers.tiff",
+    "zarrfs.store.foreign",
+    "zarrfs.store.remote",
 )
 
 
@@ -190,21 +206,43 @@ def _serve(connection: socket.socket) -> list[str] | None:
         connection.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
 
 
+def _import_most() -> None:
+    importlib.import_module(_FIRST)
+    for found in pkgutil.walk_packages(sys.modules["zarrfs"].__path__, "zarrfs."):
+        if not found.name.startswith(_LOAD_MORE):
+            importlib.import_module(found.name)
+
+
+def _run_command() -> NoReturn:
+    """As the end of Python does, but for the modules."""
+    status = 1
+    try:
+        sys.modules[_FIRST].main()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
 if __name__ == "__main__":
-    import importlib
     import runpy
 
     # As with `python -m`.
     sys.path[0] = os.getcwd()
     # As the daemon does before it imports NumPy.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for name in _IMPORTED:
-        importlib.import_module(name)
+    _import_most()
+    gc.collect()
+    gc.freeze()
     assert len(os.listdir("/proc/self/task")) == 1
     if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
         sys.argv[1:] = asked
         if not (asked and asked[0].endswith(".py")):
-            sys.modules["zarrfs.cli.main"].main()
+            _run_command()
         else:
             # As with `python SCRIPT`.
             del sys.argv[0]
