@@ -330,31 +330,16 @@ class ResizingExerciser:
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["plain", "sharded"])
-def test_exerciser(mounted, tmp_path, kind):
+@pytest.mark.parametrize("resizes", [False, True])
+def test_exerciser(mounted, tmp_path, kind, resizes):
     target = make_array(tmp_path / "group.zarr", "a", kind)
-    path = mounted(target.group, "rw,flush_delay=0.1,memory=16M") / target.name
-    exerciser = Exerciser(path, target, TIMES)
-    try:
-        for _ in range(4):
-            exerciser.run(OPERATIONS // 4)
-            exerciser.msync()
-            assert np.array_equal(target.stored(), exerciser.data)
-    finally:
-        exerciser.close()
-
-
-@pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", ["plain", "sharded"])
-def test_resizing_exerciser(mounted, tmp_path, kind):
-    target = make_array(tmp_path / "group.zarr", "a", kind)
-    options = "rw,resize,flush_delay=0.1,memory=16M"
+    options = "rw,flush_delay=0.1,memory=16M" + ",resize" * resizes
     path = mounted(target.group, options) / target.name
-    exerciser = ResizingExerciser(path, target, TIMES)
+    exerciser = (ResizingExerciser if resizes else Exerciser)(path, target, TIMES)
     try:
         for _ in range(4):
-            exerciser.run(OPERATIONS // 8)
-            exerciser.fsync()
+            exerciser.run(OPERATIONS // (8 if resizes else 4))
+            exerciser.fsync() if resizes else exerciser.msync()
             assert np.array_equal(target.stored(), exerciser.data)
     finally:
         exerciser.close()

@@ -83,22 +83,14 @@ def test_an_earlier_note_stays(opened, store):
     assert len(note.splitlines()) == len(earlier.splitlines()) + 1
 
 
-def test_truncation_at_the_open_removes_nothing(opened, store):
+def test_truncation_at_the_open_or_by_name_removes_nothing(opened, store):
     before = dict(store.objects)
     mounted = opened(store, resize=True)
     inode = mounted.stat("array.bin").inode
     mode = OpenMode(read=True, write=True, truncate=True)
-    with pytest.raises(ReadOnly):
-        mounted.loop.run(mounted.fs.open_file, inode, mode)
-    assert store.objects == before
-
-
-def test_truncation_by_name_removes_nothing(opened, store):
-    before = dict(store.objects)
-    mounted = opened(store, resize=True)
-    inode = mounted.stat("array.bin").inode
-    with pytest.raises(ReadOnly):
-        mounted.loop.run(mounted.fs.set_size, inode, 20)
+    for truncate, how in ((mounted.fs.open_file, mode), (mounted.fs.set_size, 20)):
+        with pytest.raises(ReadOnly):
+            mounted.loop.run(truncate, inode, how)
     assert store.objects == before
 
 
