@@ -24,13 +24,5 @@ def test_a_place_is_open_as_long_as_one_of_its_handles():
     places.closed(second, (), writable=True)
     places.closed(third, (), writable=False)
     assert not set(places.of(node)) | set(places.of(other)) | set(places.writable_inodes)
-
-
-def test_a_node_of_which_nothing_is_open_is_not_kept():
-    places, node = OpenPlaces(), Mock()
-    place = Place(node, 11, 1)
-    for _ in range(2):
-        places.opened(place, (), writable=True)
-        places.closed(place, (), writable=True)
+    # A node of which nothing is open is not kept.
     assert not places._by_node
-    assert not places._writable
