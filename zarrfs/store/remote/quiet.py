@@ -22,12 +22,9 @@ class _Quiet:
         self._lock = threading.Lock()
         self._last = 0.0
         self._in_flight = 0
-        self._registered = False
+        atexit.register(self._settle)
 
     def __enter__(self) -> None:
-        if not self._registered:
-            self._registered = True
-            atexit.register(self._settle)
         with self._lock:
             self._in_flight += 1
 
