@@ -84,18 +84,16 @@ class SideBySide(Generic[_T]):
         self._run()
         results: dict[int, _T] = {}
         failure: Exception | None = None
-        left = count
-        while left:
+        ended = 0
+        while ended < (count if failure is None else self._stop()):
             try:
                 which, result = self._next()
             except TimeoutError as error:
-                which, result = -1, error
-            else:
-                left -= 1
+                failure = failure or error
+                continue
+            ended += 1
             if isinstance(result, Exception):
-                if failure is None:
-                    failure = result
-                    left = self._stop() - (count - left)
+                failure = failure or result
             else:
                 results[which] = result
         if failure is not None:
