@@ -204,7 +204,7 @@ class Workers:
             if self._closed:
                 raise WorkersClosed
             if self._abandoned >= self._max_abandoned:
-                raise TooManyAbandoned
+                raise TooManyAbandoned(f"{self._abandoned} earlier requests still hang")
             if not self._threads.begin(partial(self._perform, call)):
                 raise RuntimeError("can't start new thread")
             self._busy.add(call)
@@ -212,7 +212,7 @@ class Workers:
     def _abandon_overdue(self, call: Call[_T], timeout_s: float) -> None:
         """Raises `NoProgress` if the call has made no progress for ``timeout_s`` seconds."""
         if _left(call, timeout_s) == 0 and self._abandon(call):
-            raise NoProgress
+            raise NoProgress("the store does not answer")
 
     def _abandon(self, call: Call[_T]) -> bool:
         """Abandon a call; False if it has ended."""

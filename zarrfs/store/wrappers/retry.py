@@ -123,7 +123,7 @@ class _Attempts:
         Raises `StoreTimeout` if the deadline passes, and ``error`` itself, as a `StoreError`, if a
         retry cannot help.
         """
-        failure = _failure(key, error, self._config)
+        failure = _failure(key, error)
         if not isinstance(failure, StoreUnavailable) and not isinstance(error, NoProgress):
             raise failure from (None if failure is error else error)
         wait = self.pause(failure, self._made)
@@ -154,14 +154,12 @@ class _Attempts:
         return None if self._passed else wait
 
 
-def _failure(key: str, error: Exception, config: RetryConfig) -> StoreError:
+def _failure(key: str, error: Exception) -> StoreError:
     """Convert the error of an attempt into that of the operation."""
     if isinstance(error, StoreError):
         return error
-    if isinstance(error, NoProgress):
-        return StoreTimeout(key, "the store does not answer")
-    if isinstance(error, TooManyAbandoned):
-        return StoreTimeout(key, f"{config.max_abandoned} earlier requests still hang")
+    if isinstance(error, NoProgress | TooManyAbandoned):
+        return StoreTimeout(key, str(error))
     return StoreError(key, "the store is closed")
 
 
@@ -218,7 +216,7 @@ class Retrier:
         left, yielded = list(range(len(keys))), 0
         while left:
             again: dict[int, StoreError] = {}
-            error: Exception = NoProgress()
+            error: Exception = NoProgress("the store does not answer")
             waiting = iter(left)
             ask = partial(begin, [keys[number] for number in left])
             try:
@@ -234,7 +232,7 @@ class Retrier:
             except _GIVEN_UP as failure:
                 error = failure
             for number in waiting:
-                again[number] = _failure(keys[number], error, self._config)
+                again[number] = _failure(keys[number], error)
             left = list(again)
             if not left:
                 self.troubles.over()
