@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import product
 from typing import NamedTuple
 
 from zarrfs.array.array import Array
@@ -107,7 +106,7 @@ class ArrayCheck:
                     reason = "is neither a chunk nor a metadata document of the array"
                     report(Finding("orphan", join(path, key), reason))
         except StoreListingUnsupported:
-            yield from product(*map(range, grid.counts))
+            yield from grid.every_index()
         except StoreError as error:
             report(Finding("access", error.key, error.reason))
 
