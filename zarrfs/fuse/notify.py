@@ -101,10 +101,11 @@ class NotificationThread(KernelCache):
 
     def _put(self, inode: int, item: Callable[[], object]) -> None:
         """With the lock held."""
-        if (turns := self._turns.get(inode)) is None:
-            turns = self._turns[inode] = deque()
+        if (turns := self._turns.get(inode)) is not None:
+            turns.append(item)
+        else:
+            turns = self._turns[inode] = deque([item])
             self._threads.submit(partial(self._send, inode, turns))
-        turns.append(item)
 
     def _send(self, inode: int, turns: deque[Callable[[], object]]) -> None:
         """Send what there is now: an inode that gets ever more to do must not keep others out."""
