@@ -54,12 +54,10 @@ class FlatArray(MountedArray):
         growth: Growth | None = None,
     ) -> None:
         super().__init__(node, array, node.problem, mtime_ns)
-        self._config = views.layout
-        self._cache = cache
-        self._region = views.region
-        self._has_trees = self._region is None
-        self._item_size = array.array.layout.data_type.item_size
         self._views = views
+        self._cache = cache
+        self._has_trees = views.region is None
+        self._item_size = array.array.layout.data_type.item_size
         # The shape that the flat files are made for; see `_planned_rows`.
         self._planned: Shape | None = None
         self._show()
@@ -85,7 +83,7 @@ class FlatArray(MountedArray):
         planned = shape if self.rows is None else (self._planned_rows(self.rows), *shape[1:])
         if planned != self._planned:
             self._planned = planned
-            elements = Elements(self.array, self._window, self._config)
+            elements = Elements(self.array, self._window, self._views.layout)
             self._flat = FlatView(elements)
             self._slabs = Slabs(elements, self._cache)
             # The same in the other byte order, once it is asked for.
@@ -113,9 +111,9 @@ class FlatArray(MountedArray):
     @property
     def _window(self) -> Window:
         read = self._layout.read
-        if self._region is None:
+        if self._views.region is None:
             return Window.whole(read if self._planned is None else read.resized(self._planned))
-        return Window(read, self._region.origin, self._region.shape)
+        return Window(read, self._views.region.origin, self._views.region.shape)
 
     @property
     def shape(self) -> Shape:
@@ -217,7 +215,7 @@ class FlatArray(MountedArray):
         """
         read = self._layout.read
         behind = Window(read, read.shape, (1,) * len(read.shape))
-        fill = Elements(self.array, behind, self._config).get(0, 1)
+        fill = Elements(self.array, behind, self._views.layout).get(0, 1)
         assert fill is not None
         piece = fill.tobytes() * (_BLANKED_AT_ONCE // self._item_size + 2)
         stop = math.prod(self._shape) * self._item_size
@@ -262,7 +260,7 @@ class FlatArray(MountedArray):
 
     def _flat_in(self, layout: FlatConfig) -> tuple[FlatView, Slabs]:
         """The elements in the order of the mount, in either byte order."""
-        if layout.byteorder == self._config.byteorder or not self._has_byte_order:
+        if layout.byteorder == self._views.layout.byteorder or not self._has_byte_order:
             return self._flat, self._slabs
         if self._turned is None:
             elements = Elements(self.array, self._window, layout)
@@ -273,7 +271,7 @@ class FlatArray(MountedArray):
         grid = place.tree.grid
         read = self._layout.read
         window = Window(read, grid.origin(place.chunk), grid.chunk_shape(place.chunk))
-        elements = Elements(self.array, window, FlatConfig(self._config.byteorder))
+        elements = Elements(self.array, window, FlatConfig(self._views.layout.byteorder))
         if grid is read:
             return FlatView(elements)
         return StreamView(FlatView(elements), Slabs(elements, self._cache))
