@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from zarrfs.errors import StoreError
 from zarrfs.store.base import (
     Blob,
+    ByteRange,
     Data,
     Expected,
     ObjectInfo,
@@ -129,13 +130,11 @@ class TimedStore(StoreWrapper):
         super().__init__(inner)
         self._times = times
 
-    def _read(self, key: str, ask: Callable[[Store, str], T | None]) -> T | None:
-        found = self._times.measure(key, lambda: ask(self._inner, key))
-        if isinstance(found, Blob):
-            self._times.read_bytes += len(found.data)
-        elif isinstance(found, list):
-            self._times.read_bytes += sum(len(blob.data) for blob in found)
-        return found
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        blob = self._times.measure(key, lambda: self._inner.get(key, limit=limit))
+        if blob is not None:
+            self._times.read_bytes += len(blob.data)
+        return blob
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         """See `Store.get_many`; counts one request for each key."""
@@ -152,6 +151,15 @@ class TimedStore(StoreWrapper):
     def may_exist(self, keys: Sequence[str]) -> Sequence[str]:
         """See `Store.may_exist`. One request, however many directories it lists."""
         return self._times.measure(keys[0], lambda: self._inner.may_exist(keys)) if keys else keys
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Blob] | None:
+        blobs = self._times.measure(key, lambda: self._inner.get_ranges(key, ranges))
+        if blobs is not None:
+            self._times.read_bytes += sum(len(blob.data) for blob in blobs)
+        return blobs
+
+    def info(self, key: str) -> ObjectInfo | None:
+        return self._times.measure(key, lambda: self._inner.info(key))
 
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         info = self._times.measure(key, lambda: self._inner.put(key, parts, expected=expected))
