@@ -1,5 +1,6 @@
 """Snapshots of Icechunk repositories as stores."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -343,6 +344,25 @@ def test_a_manifest_that_decodes_to_much_more_is_refused(fresh: Repository, quic
             store.get("large/c/0", limit=LARGE.size)
     with pytest.raises(StoreError, match="bytes of memory that are allowed"):
         list(store.list_dir("deep/a/c"))
+    store.close()
+
+
+@pytest.mark.parametrize("form", [dict, str])
+def test_forms_of_the_description_of_a_snapshot(
+    local: Repository, quick: RetryConfig, monkeypatch: pytest.MonkeyPatch, form: type
+):
+    """It is JSON before icechunk 2, and parsed since then; the argument ``pretty`` is gone."""
+    inspect = icechunk.Repository.inspect_snapshot_async
+
+    async def other(self, snapshot_id):
+        found = await inspect(self, snapshot_id)
+        found = json.loads(found) if isinstance(found, str) else found
+        return found if form is dict else json.dumps(found)
+
+    monkeypatch.setattr(icechunk.Repository, "inspect_snapshot_async", other)
+    store = open_store(f"icechunk://{local.place}", StoreConfig(retry=quick))
+    key = "deep/a/c/1/1"
+    assert store.get(key, limit=LARGE.size).data == stored(local, local.second, key)
     store.close()
 
 

@@ -58,15 +58,18 @@ class MetadataFiles:
         """Raises `BadReply` if a file that describes the repository or a snapshot is too large."""
         self._size(path, LARGEST_PARSED)
 
-    def describe(self, snapshot: str) -> None:
+    def describe(self, snapshot: str | Mapping[str, Any]) -> None:
         """Take over which manifests each array has.
 
         snapshot : as ``Repository.inspect_snapshot`` describes it. Raises `BadReply`.
         """
-        text = snapshot.encode()
-        if parsed_size(text) > LARGEST_PARSED_REFERENCES:
-            raise BadReply("the snapshot has too many arrays")
-        nodes: list[dict[str, Any]] = load_json(text)["nodes"]
+        found: Any = snapshot
+        if isinstance(snapshot, str):
+            text = snapshot.encode()
+            if parsed_size(text) > LARGEST_PARSED_REFERENCES:
+                raise BadReply("the snapshot has too many arrays")
+            found = load_json(text)
+        nodes: list[dict[str, Any]] = found["nodes"]
         self._arrays = {
             node["path"].strip("/"): [ref["id"] for ref in node.get("manifest_refs", ())]
             for node in nodes

@@ -127,12 +127,12 @@ def _session(repository: icechunk.Repository, snapshot: str) -> icechunk.Session
     return _if_there(lambda: repository.readonly_session(snapshot_id=snapshot))
 
 
-def _description(repository: icechunk.Repository, snapshot: str) -> str:
-    """The nodes of a snapshot and their manifests, as JSON."""
+def _description(repository: icechunk.Repository, snapshot: str) -> str | dict[str, Any]:
+    """The nodes of a snapshot and their manifests: JSON before icechunk 2, parsed since then."""
 
-    async def ask() -> str:
+    async def ask() -> str | dict[str, Any]:
         # Without async, icechunk would keep the interpreter's lock while it waits for the store.
-        return await repository.inspect_snapshot_async(snapshot, pretty=False)
+        return await repository.inspect_snapshot_async(snapshot)
 
     return asyncio.run_coroutine_threadsafe(ask(), get_loop()).result()
 
