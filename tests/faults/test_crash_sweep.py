@@ -17,7 +17,7 @@ from tests.soak import EXHAUSTIVE
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 REPOSITORY = Path(__file__).parents[2]
-SAMPLE = 3
+SAMPLE = 2
 # These may fail without anybody having to know: tidying up is tried again later, and a look at
 # what is stored is not needed by everybody who takes one.
 HARMLESS = {"unlink", "rmdir", "info", "get", "get_ranges"}

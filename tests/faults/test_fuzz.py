@@ -13,16 +13,16 @@ COUNTS = {
     "shards": 1_000,
     "texts": 2_000,
     "archives": 300,
-    "replies": 30,
+    "replies": 20,
     "journals": 500,
     "caches": 300,
-    "icechunk": 30,
+    "icechunk": 20,
     "parquet": 10,
     "hdf5": 10,
-    "tiff": 15,
-    "grib": 4,
-    "mounts": 2,
-    "writes": 2,
+    "tiff": 10,
+    "grib": 2,
+    "mounts": 1,
+    "writes": 1,
 }
 MOUNTS = ("mounts", "writes")
 

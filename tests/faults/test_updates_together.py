@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.mount, pytest.mark.soak]
 @pytest.mark.timeout(120 * TIMES)
 def test_none_is_lost(tmp_path, sharded):
     mounts = 3 if TIMES == 1 else 8
-    outcome = run(tmp_path, mounts=mounts, updates=100 * TIMES, sharded=sharded, seed=TIMES)
+    outcome = run(tmp_path, mounts=mounts, updates=60 * TIMES, sharded=sharded, seed=TIMES)
     assert outcome.lost == 0
     assert outcome.conflicts
     assert outcome.refused

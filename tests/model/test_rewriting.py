@@ -29,7 +29,7 @@ from zarrfs.daemon.inquiry import NoAnswer
 
 pytestmark = pytest.mark.timeout(150)
 
-ROUNDS = 8 * TIMES
+ROUNDS = 6 * TIMES
 PROGRAMS = 3
 ARRAYS: dict[str, dict[str, Any]] = {
     "plain": {"shape": (64, 32, 64), "chunks": (16, 16, 64), "compressors": None},

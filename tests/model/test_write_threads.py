@@ -97,7 +97,7 @@ class Writer:
     "kind", ["one axis", "plain", "raw24", "complex128", "sharded", "nested", "around nested"]
 )
 def test_threads(loop, hasty, kind, failures, room):
-    steps = 80 * TIMES
+    steps = 50 * TIMES
     array = KINDS[kind]
     store = WriteStore(array.store())
     mount = Writable(loop, store, flush_delay=0.05, recheck=0.0)

@@ -98,8 +98,10 @@ def test_it_means_the_same_to_the_model(document):
 ])  # fmt: skip
 def test_any_one_change(changes):
     document = {**WHOLE, **changes}
-    kept = sum(compare(replaced(document, path, new)) for path in paths(document) for new in NEAR)
-    assert kept > len(NEAR)
+    # All of them for the first document, and a third of them for each of the others.
+    tried = NEAR[len(changes) % 3 :: 3] if changes else NEAR
+    kept = sum(compare(replaced(document, path, new)) for path in paths(document) for new in tried)
+    assert kept > len(tried)
     for path in paths(document)[1:]:
         *parent, name = path
         for member in (name, "novel"):
