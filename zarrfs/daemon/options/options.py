@@ -209,7 +209,8 @@ class MountOptions:
     recheck_metadata: float = _option(
         values.recheck,
         "Age after which a look-up reads the metadata of an array or group again. If shape or "
-        "type have changed, programs must open its files again.",
+        "type have changed, programs must open its files again. A mount with resize reads those of "
+        "arrays again only at kill -HUP.",
         math.inf,
         default="never",
     )
