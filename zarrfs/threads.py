@@ -20,7 +20,7 @@ IDLE_S = 10.0
 _Job = tuple[Callable[[], None], Callable[[Exception], object] | None]
 
 
-class Threads:
+class ThreadPool:
     """Up to ``count`` threads that do jobs in the order of their arrival, urgent jobs first.
 
     A thread starts when a job comes and no thread sleeps. Threads are daemons, so a job that hangs
@@ -215,7 +215,7 @@ class SharedWork:
                     self._changed.notify_all()
 
 
-def share(threads: Threads, helpers: int, work: Callable[[int], None], count: int) -> None:
+def share(threads: ThreadPool, helpers: int, work: Callable[[int], None], count: int) -> None:
     """Do ``work`` with the help of idle threads; see `SharedWork.run`."""
     if count == 1:
         work(0)

@@ -20,7 +20,7 @@ from zarrfs.format.codec import Chunk
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 _SECONDS = 20
 _PLENTY = 64 << 20
@@ -71,7 +71,7 @@ class Cached:
         self.store = store
         self.budget = MemoryBudget(budget)
         self.stats = Stats()
-        self.pool = Threads(loaders)
+        self.pool = ThreadPool(loaders)
         self.cache = BlockCache(self.budget, self.pool, self.stats)
         self.array = CachedArray(self.cache, open_array(store, memory=budget), recheck)
 

@@ -10,7 +10,7 @@ from tests.waiting import wait_until
 from zarrfs import threads as zarrfs_threads
 from zarrfs.store.remote.ranges.side_by_side import SideBySide
 from zarrfs.store.workers import Workers
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 PATHS = ["a", "b", "c"]
 
@@ -27,7 +27,7 @@ def test_the_thread_of_an_operation_repeats_its_requests_itself(read):
         return number
 
     def operation() -> list[object]:
-        return list(read(SideBySide(Threads(0), PATHS, send, str)))
+        return list(read(SideBySide(ThreadPool(0), PATHS, send, str)))
 
     workers = Workers(max_abandoned=1)
     assert workers.run(operation, 5, lambda failure, made: 0.001) == [0, 1, 2]
@@ -48,7 +48,7 @@ def test_requests_are_sent_by_the_threads_that_the_system_has(read, most, monkey
         started.append(thread)
         start(thread)
 
-    pool = Threads(8)
+    pool = ThreadPool(8)
     monkeypatch.setattr(threading.Thread, "start", start_some)
     for _ in range(3):
         assert list(read(SideBySide(pool, PATHS, PATHS.__getitem__, str))) == PATHS
@@ -59,7 +59,7 @@ def test_requests_are_sent_by_the_threads_that_the_system_has(read, most, monkey
 def test_threads_without_work_end_and_lose_no_call(monkeypatch):
     monkeypatch.setattr(zarrfs_threads, "IDLE_S", 0.0001)
     before = set(threading.enumerate())
-    workers, pool = Workers(max_abandoned=1), Threads(4)
+    workers, pool = Workers(max_abandoned=1), ThreadPool(4)
 
     def operation(number: int) -> list[int]:
         time.sleep(number % 7 / 10_000)

@@ -19,7 +19,7 @@ from zarrfs.cache.read.flights import Keep
 from zarrfs.cache.stats import Stats
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.memory.budget import MemoryBudget
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 SIDE = 512
 COUNT = 8
@@ -27,7 +27,7 @@ ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 
 
 def block_cache(budget):
-    pool = Threads(0)
+    pool = ThreadPool(0)
     return BlockCache(budget, pool, Stats())
 
 

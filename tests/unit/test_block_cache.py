@@ -12,7 +12,7 @@ from zarrfs.cache.read.block_cache import BlockCache, BufferEntry
 from zarrfs.cache.read.flights import Flights, Keep
 from zarrfs.cache.stats import Stats
 from zarrfs.memory.budget import MemoryBudget
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 KIB = 1 << 10
 SIZE = 8 * KIB
@@ -35,7 +35,7 @@ class Cache:
 
     def __init__(self):
         self.budget = MemoryBudget(8 * SIZE)
-        self.blocks = BlockCache(self.budget, Threads(0), Stats())
+        self.blocks = BlockCache(self.budget, ThreadPool(0), Stats())
         self.chunks = ArrayChunks(self.blocks)
         self.slabs = {}
 

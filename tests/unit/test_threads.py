@@ -6,21 +6,21 @@ from collections.abc import Callable
 import pytest
 
 from tests.waiting import wait_until
-from zarrfs.threads import SharedWork, Threads, share
+from zarrfs.threads import SharedWork, ThreadPool, share
 
 pytestmark = pytest.mark.timeout(60)
 
 _SECONDS = 20
 
 
-def asleep(pool: Threads, count: int) -> None:
+def asleep(pool: ThreadPool, count: int) -> None:
     """Wait until so many threads of the pool have nothing to do."""
     wait_until(lambda: len(pool._asleep) == count)
 
 
 @pytest.fixture
 def pool():
-    pool = Threads(3)
+    pool = ThreadPool(3)
     yield pool
     pool.close()
 
@@ -73,7 +73,7 @@ def test_without_another_thread_the_others_do_the_job(pool, monkeypatch):
 
 
 def test_in_order_and_urgent_ones_first():
-    pool = Threads(1)
+    pool = ThreadPool(1)
     held = threading.Event()
     ran: list[str] = []
 
@@ -98,7 +98,7 @@ def test_what_is_queued_is_done_before_the_end(pool):
 
 
 def test_a_job_that_fails_is_told_of_and_leaves_the_thread(caplog):
-    pool = Threads(1)
+    pool = ThreadPool(1)
     done = threading.Event()
     pool.submit(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
     pool.submit(done.set)
@@ -109,7 +109,7 @@ def test_a_job_that_fails_is_told_of_and_leaves_the_thread(caplog):
 
 def test_a_job_that_comes_after_the_end_is_done_nevertheless():
     """Somebody waits for what it has to say."""
-    pool = Threads(2)
+    pool = ThreadPool(2)
     pool.close()
     ran: list[str] = []
     pool.submit(lambda: ran.append("urgent"))
@@ -119,11 +119,11 @@ def test_a_job_that_comes_after_the_end_is_done_nevertheless():
 
 def test_jobs_that_come_while_the_pool_ends_are_all_done():
     for _ in range(50):
-        pool = Threads(2)
+        pool = ThreadPool(2)
         ran: list[int] = []
         begin = threading.Barrier(2)
 
-        def submit(pool: Threads = pool, ran: list[int] = ran, begin=begin) -> None:
+        def submit(pool: ThreadPool = pool, ran: list[int] = ran, begin=begin) -> None:
             begin.wait(_SECONDS)
             for number in range(20):
                 pool.submit(lambda number=number: ran.append(number))
@@ -138,7 +138,7 @@ def test_jobs_that_come_while_the_pool_ends_are_all_done():
 
 
 def test_everything_is_done_once_whoever_helps():
-    pool = Threads(3)
+    pool = ThreadPool(3)
     done: list[int] = []
     share(pool, 3, done.append, 1000)
     assert sorted(done) == list(range(1000))
@@ -148,7 +148,7 @@ def test_everything_is_done_once_whoever_helps():
 
 
 def test_threads_that_are_busy_are_not_waited_for_and_idle_ones_help():
-    pool = Threads(2)
+    pool = ThreadPool(2)
     free = threading.Event()
     pool.submit(lambda: free.wait(30))
     both = threading.Barrier(2, timeout=30)
@@ -159,7 +159,7 @@ def test_threads_that_are_busy_are_not_waited_for_and_idle_ones_help():
 
 
 def test_a_failure_is_raised_and_ends_the_work():
-    pool = Threads(2)
+    pool = ThreadPool(2)
     seen: list[int] = []
 
     def work(number: int) -> None:

@@ -26,7 +26,7 @@ from zarrfs.jobs.executor import Processes
 from zarrfs.jobs.worker_pool import WorkerPool
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.store.base import Store
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Caches:
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.traits.near else _REMOTE_LOADERS
         self.loaders = loaders
-        self.pool = Threads(loaders)
+        self.pool = ThreadPool(loaders)
         shared = None if workers is None else workers.memory
         self.cache = BlockCache(self.budget, self.pool, self.stats, config.spill, shared)
         passing = self.cache.arena

@@ -16,7 +16,7 @@ import pyfuse3
 
 from zarrfs.fs.coherence.kernel_pages import KernelCache
 from zarrfs.fs.loop.answers import Waiter
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 from zarrfs.views.view import Data
 
 # More pages than these are not given: they would be in memory twice for long.
@@ -44,7 +44,7 @@ class NotificationThread(KernelCache):
         self._drops: set[int] = set()
         self._pushes = 0
         self._stopped = False
-        self._threads = Threads(_MOST_THREADS, "fuse-notify", keeps=True)
+        self._threads = ThreadPool(_MOST_THREADS, "fuse-notify", keeps=True)
         # One thread is there whenever the system has no more.
         self._threads.submit(lambda: None)
 

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from zarrfs.errors import StoreUnavailable
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 _T = TypeVar("_T")
 
@@ -117,7 +117,7 @@ class Workers:
     def __init__(self, *, max_abandoned: int) -> None:
         self._max_abandoned = max_abandoned
         self._lock = threading.Lock()
-        self._threads = Threads(_MANY, "store")
+        self._threads = ThreadPool(_MANY, "store")
         self._busy: set[Call[Any]] = set()
         self._abandoned = 0
         self._closed = False

@@ -29,7 +29,7 @@ from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 # Seconds for which a used buffer is safe from loads that no reader waits for.
 _IDLE = 10.0
@@ -86,7 +86,7 @@ class BlockCache:
     def __init__(
         self,
         budget: MemoryBudget,
-        pool: Threads,
+        pool: ThreadPool,
         stats: Stats,
         spill_directory: str | None = None,
         shared: SharedMemory | None = None,

@@ -21,7 +21,7 @@ from zarrfs.locks import Rank, ranked_lock
 from zarrfs.memory.arena import Arena
 from zarrfs.memory.budget import LongWait, MemoryBudget
 from zarrfs.memory.shared_memory import SharedMemory
-from zarrfs.threads import Threads, share
+from zarrfs.threads import ThreadPool, share
 
 R = TypeVar("R")
 
@@ -124,10 +124,10 @@ class WriteBack:
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
-        self._pool = Threads(flushers)
+        self._pool = ThreadPool(flushers)
         # Encoding and copying wait for a processor only, storing for a store that may be distant.
         # Copies come first: `share` has its helpers come after what others wait for.
-        self._helpers = Threads(max(_COPIERS, min(flushers - 1, cpu_count() or 1)))
+        self._helpers = ThreadPool(max(_COPIERS, min(flushers - 1, cpu_count() or 1)))
         self._storing_now = 0
         self._delay = delay
         # In the order of `register`.

@@ -27,7 +27,7 @@ from zarrfs.fs.nodes.nodes import MountedArray, MountedFile, MountedNode
 from zarrfs.fs.nodes.variable_array import VariableArray
 from zarrfs.store.base import Store
 from zarrfs.store.plain_directory import PlainDirectory
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import parse_region
 from zarrfs.views.facts.around import around, read_outside
@@ -66,7 +66,7 @@ class NodeOpener:
     members: Members
     plain: PlainDirectory | None = None
     # Threads that read files; few mounts have any to read.
-    _file_threads: Threads = field(default_factory=lambda: Threads(_FILE_THREADS))
+    _file_threads: ThreadPool = field(default_factory=lambda: ThreadPool(_FILE_THREADS))
     _started_ns: int = field(default_factory=time.time_ns)
     # The groups above the source, once an array has asked for them.
     _groups_above: Groups | None = None

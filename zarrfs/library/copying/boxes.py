@@ -27,7 +27,7 @@ from zarrfs.library.copying.passing import Passing
 from zarrfs.library.copying.plan import BoxPlan, plan_boxes
 from zarrfs.library.transfer.tiles import Tile
 from zarrfs.store.base import ANY, Store
-from zarrfs.threads import Threads, share
+from zarrfs.threads import ThreadPool, share
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Box, Window
 
@@ -73,7 +73,7 @@ class BoxCopy:
         memory = copy.options.memory_bytes
         parts = PartCache(max(memory // 16, 1 << 20))
         self._target = Array(target, copy.target_path, new, parts, ArrayConfig(memory))
-        self._helpers = Threads(cpu_count() or 1)
+        self._helpers = ThreadPool(cpu_count() or 1)
         self._each = partial(share, self._helpers, cpu_count() or 1)
         self._writer = ChunkWriter(self._target, store_fill=False, largest_whole=0, each=self._each)
         self._alone = ChunkWriter(self._target, store_fill=False, largest_whole=0, each=one_by_one)

@@ -32,7 +32,7 @@ from zarrfs.store.remote.requests import (
     RequestConfig,
     TooLarge,
 )
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 _FOR_MANY_THREADS = frozenset(
     {
@@ -86,7 +86,7 @@ class PlainReader:
         kind = f"{type(filesystem).__module__}.{type(filesystem).__name__}"
         alone = not filesystem.async_impl and kind not in _FOR_MANY_THREADS
         self._turn: AbstractContextManager[object] = threading.Lock() if alone else nullcontext()
-        self._threads = Threads(0 if alone else config.concurrency, "requests")
+        self._threads = ThreadPool(0 if alone else config.concurrency, "requests")
         self._on_loop = OnLoop(lambda: filesystem.loop, config.timeout_s)
 
     def info(self, path: str) -> ObjectInfo:

@@ -24,7 +24,7 @@ from zarrfs.store.remote.requests import (
     TooLarge,
 )
 from zarrfs.store.workers import current_call
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 Part: TypeAlias = Any
 """Bytes as they arrive: a buffer with a length."""
@@ -86,7 +86,7 @@ class RangedReader:
         # Until a service has honoured a range, the first request of an operation is sent alone:
         # several whole objects at once could fill the memory.
         self._honours_ranges = False
-        self._threads = Threads(config.concurrency, "requests")
+        self._threads = ThreadPool(config.concurrency, "requests")
 
     def info(self, path: str) -> ObjectInfo:
         return self._config.state(self._service.head(path))

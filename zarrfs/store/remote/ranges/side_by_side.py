@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from zarrfs.errors import StoreUnavailable
 from zarrfs.store.remote.foreign_errors import converted
 from zarrfs.store.workers import current_call, part_of_call
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 _T = TypeVar("_T")
 
@@ -39,7 +39,7 @@ class SideBySide(Generic[_T]):
 
     def __init__(
         self,
-        threads: Threads,
+        threads: ThreadPool,
         paths: Sequence[str],
         send: Callable[[int], _T],
         redact: Callable[[str], str],

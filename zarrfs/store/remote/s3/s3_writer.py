@@ -33,7 +33,7 @@ from zarrfs.store.remote.requests import NotAsExpected, RequestConfig, ServiceEr
 from zarrfs.store.remote.s3.s3_service import S3Service, generation
 from zarrfs.store.remote.s3.upload_body import UploadBody, slices
 from zarrfs.store.workers import current_call
-from zarrfs.threads import Threads
+from zarrfs.threads import ThreadPool
 
 _SMALLEST_PART = 5 << 20
 _MOST_PARTS = 10_000
@@ -59,7 +59,7 @@ class S3Writer:
     def __init__(self, service: S3Service, root: str, config: RequestConfig) -> None:
         self._service = service
         self._on_loop = service.on_loop
-        self._threads = Threads(config.concurrency, "requests")
+        self._threads = ThreadPool(config.concurrency, "requests")
         self._root = root
         self._config = config
         self._lock = threading.Lock()
