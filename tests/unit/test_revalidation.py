@@ -133,3 +133,23 @@ def test_an_old_chunk_that_is_evicted_while_it_is_asked_about_is_read_again():
 
 
 # --- shards -----------------------------------------------------------------------------
+
+
+def test_an_older_state_that_is_seen_while_a_newer_one_is_noticed_is_found():
+    """The load that saw it may bring its chunk after the chunks of older states are dropped."""
+    inner = MemoryStore({"zarr.json": array_document((16,), (SIDE,)), "c/0": data(1)})
+    cached = Cached(inner, recheck=0)
+    value(cached, 0)
+    seen, old = cached.array.freshness, inner.info("c/0").generation
+    inner.put("c/0", data(2))
+    dropped = []
+
+    def drop(changed):
+        dropped.append(changed)
+        seen.saw([((0,), old)], dropped.append)
+
+    seen.saw([((0,), inner.info("c/0").generation)], drop)
+    dropped.clear()
+    seen.check(dropped.append)
+    assert dropped == [{(0,)}]
+    cached.close()

@@ -233,6 +233,8 @@ class Freshness:
             when it has returned: who saw the new value is served no older data.
         """
         changed: dict[Index, Generation | None] = {}
+        # Unlike any state: a check, or a load that read the older state, finds a change meanwhile.
+        passing: Generation = ("changing", object())
         with self._lock:
             known = self._seen
             for stored, generation in seen:
@@ -240,11 +242,15 @@ class Freshness:
                     if len(known) <= _MOST_CHECKED:
                         known[stored] = generation
                 elif known[stored] != generation:
+                    known[stored] = passing
                     changed[stored] = generation
         if changed:
             drop(set(changed))
             with self._lock:
-                self._seen.update(changed)
+                for stored, generation in changed.items():
+                    # Others may have seen, or written, another state since.
+                    if known.get(stored, passing) is passing:
+                        known[stored] = generation
                 self.foreign += 1
                 self._note_change()
 
