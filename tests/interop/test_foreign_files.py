@@ -510,6 +510,18 @@ class TestKept:
             file["z"] = [3]
         assert {"x/", "z/"} <= set(open_and_close(path, kept))
 
+    def test_references_that_another_file_has_outdated_are_made_once(self, tmp_path, monkeypatch):
+        """Also if the new ones are shorter."""
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file["x"] = h5py.ExternalLink("b.h5", "/x")
+        for count in (100_000, 1, 10_000):
+            with h5py.File(tmp_path / "b.h5", "w") as file:
+                file["x"] = np.zeros(count)
+            assert "x/" in open_and_close(tmp_path / "a.h5", tmp_path / "kept")
+            with monkeypatch.context() as patch:
+                patch.setattr("zarrfs.store.foreign.kept._PROGRAM", "no_program")
+                assert "x/" in open_and_close(tmp_path / "a.h5", tmp_path / "kept")
+
     def test_only_the_user_reads_them(self, tmp_path):
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["x"] = [1, 2]

@@ -89,7 +89,9 @@ def references(
             log.warning("references to %s cannot be kept: %s", shown, error)
     # Those of an open file name no path that others have.
     name = repr((edition(), kind.name, shown, path == shown))
-    found = None if files is None or again else files.read(name, Span(0, 0), generation)
+    if files is not None and again:
+        files.drop(name)
+    found = None if files is None else files.read(name, Span(0, 0), generation)
     text: Data = _made(path, shown, kind, seconds) if found is None else found.data
     if files is not None and found is None:
         files.keep(name, ObjectInfo(len(text), None, generation), 0, text)

@@ -178,6 +178,12 @@ class CacheFiles:
             with self._lock:
                 self._pending -= taken
 
+    def drop(self, name: str, but: str = "") -> None:
+        """Drop the parts of an object, in all states but one whose digest is given."""
+        for file in self._files(name).forget_others(but):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._place(name), file))
+
     def _write(self, name: str, info: ObjectInfo, start: int, data: Data, count: int) -> None:
         state = _digest(repr(info.generation))
         head = json.dumps([info.size, info.mtime_ns, list(info.generation)]).encode()
@@ -185,9 +191,7 @@ class CacheFiles:
         path = os.path.join(place, f"{state}.{start}.{count}")
         temporary = os.path.join(self._root, f"{_TEMPORARY}{secrets.token_hex(8)}")
         try:
-            for old in self._files(name).forget_others(state):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(os.path.join(place, old))
+            self.drop(name, state)
             for made in (os.path.dirname(place), place):
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(made, 0o700)
