@@ -95,12 +95,13 @@ class ThreadPool:
     def close(self, timeout: float = 5.0) -> bool:
         """Stop after the queued jobs, and leave threads behind that hang after so many seconds.
 
-        Returns whether all threads have ended. May be called again.
+        Returns whether all threads have ended, but the one that may call this in its job. May be
+        called again.
         """
         with self._lock:
             self._closed = True
             asleep, self._asleep = self._asleep, []
-            threads = list(self._threads)
+            threads = self._threads - {current_thread()}
         for wake in asleep:
             wake.release()
         give_up = time.monotonic() + timeout

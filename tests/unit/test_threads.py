@@ -117,6 +117,16 @@ def test_a_job_that_comes_after_the_end_is_done_nevertheless():
     assert ran == ["urgent", "ahead"]
 
 
+def test_a_job_may_end_its_own_pool():
+    """The last reference to what owns the pool may go in any thread."""
+    pool = ThreadPool(2)
+    ended: list[bool] = []
+    pool.submit(lambda: None)
+    pool.submit(lambda: ended.append(pool.close()))
+    wait_until(lambda: pool._threads and not any(each.is_alive() for each in pool._threads))
+    assert ended == [True]
+
+
 def test_jobs_that_come_while_the_pool_ends_are_all_done():
     for _ in range(50):
         pool = ThreadPool(2)
