@@ -216,12 +216,22 @@ class SharedWork:
                     self._changed.notify_all()
 
 
-def share(threads: ThreadPool, helpers: int, work: Callable[[int], None], count: int) -> None:
-    """Do ``work`` with the help of idle threads; see `SharedWork.run`."""
+def share(
+    threads: ThreadPool,
+    helpers: int,
+    work: Callable[[int], None],
+    count: int,
+    *,
+    ahead: bool = True,
+) -> None:
+    """Do ``work`` with the help of other threads, if there are any; see `SharedWork.run`.
+
+    ahead : whether urgent jobs of theirs come before it.
+    """
     if count == 1:
         work(0)
         return
     shared = SharedWork(work, count)
     for _ in range(min(helpers, count - 1)):
-        threads.begin(shared.help, ahead=True, wait=True)
+        threads.begin(shared.help, ahead=ahead, wait=True)
     shared.run()

@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -136,6 +137,20 @@ def test_changes_are_stored_by_flush_and_by_the_end(path):
     for use in (array.flush, array.read, lambda: array.write(0, 1)):
         with pytest.raises(ValueError, match="is closed"):
             use()
+
+
+def test_changes_are_stored_where_no_thread_can_be_started(path, monkeypatch):
+    """As at the end of a program, in Python 3.12."""
+
+    def start(_thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    with zarrfs.open_array(path, writable=True) as array:
+        array[1:3, 1:5] = 5
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", start)
+            array.flush()
+        assert (zarr.open_array(path, mode="r")[1:3, 1:5] == 5).all()
 
 
 def test_changes_of_an_array_that_nobody_closes_are_stored(path):

@@ -45,7 +45,6 @@ from zarrfs.format.codec import Chunk
 from zarrfs.jobs.executor import Processes, perform
 from zarrfs.jobs.store_chunks import NewObject, StoreChunks
 from zarrfs.store.base import ANY, Expected, Generation
-from zarrfs.threads import SharedWork
 
 log = logging.getLogger(__name__)
 
@@ -124,10 +123,7 @@ class Flusher(Changes):
                 log.exception("changes cannot be stored")
                 errors.append(ChunkError.of(self.array.path, error))
 
-        work = SharedWork(flush_some, len(groups))
-        for _ in range(min(self.write_back.flushers, len(groups) - 1)):
-            self.write_back.submit(work.help)
-        work.run()
+        self.write_back.share(flush_some, len(groups))
         if errors:
             raise errors[0]
 

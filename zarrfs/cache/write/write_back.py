@@ -167,6 +167,13 @@ class WriteBack:
         """
         self._pool.submit(job, ahead=ahead)
 
+    def share(self, work: Callable[[int], None], count: int) -> None:
+        """Call ``work`` with every number below ``count``, in this thread and in those of `submit`.
+
+        At the end of the program, or where threads run short, this thread does all of it.
+        """
+        share(self._pool, self.flushers, work, count, ahead=False)
+
     def each(self, work: Callable[[int], None], count: int) -> None:
         """Call ``work`` with every number below ``count``, in this thread and in others.
 
