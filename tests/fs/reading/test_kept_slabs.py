@@ -81,7 +81,6 @@ def test_a_slab_is_made_once_and_serves_whatever_is_read_of_it(mount, store):
     assert again.read(len(EXPECTED) - 10, 100) == EXPECTED[-10:]
     assert again.read(len(EXPECTED) + 5, 100) == b""
     assert stats.loads == 2 * A_SLAB
-    again.close()
 
 
 def test_threads_that_ask_at_once_have_a_slab_made_once(mount, store):
@@ -100,7 +99,6 @@ def test_threads_that_ask_at_once_have_a_slab_made_once(mount, store):
     assert m.tree.stats.loads == A_SLAB
     with_slab = m.open("array.bin")
     assert kept_slabs(m, with_slab) == {2}
-    with_slab.close()
 
 
 def test_a_read_across_two_slabs(mount, store):
@@ -111,7 +109,6 @@ def test_a_read_across_two_slabs(mount, store):
         assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
         assert file.read(7 * SLAB, 4) == EXPECTED[7 * SLAB :][:4]
     assert m.tree.stats.loads == 2 * A_SLAB + 1
-    file.close()
 
 
 def test_reads_that_cross_few_chunks_have_no_slab_made(mount, store):
@@ -122,7 +119,6 @@ def test_reads_that_cross_few_chunks_have_no_slab_made(mount, store):
         start = slab * SLAB
         assert file.read(start, PLANE // 4) == EXPECTED[start : start + PLANE // 4]
     assert m.tree.stats.loads == 3 * 4
-    file.close()
 
 
 def test_rows_of_few_chunks_are_kept_chunk_by_chunk(mount):
@@ -135,7 +131,6 @@ def test_rows_of_few_chunks_are_kept_chunk_by_chunk(mount):
     for number in (40, 3, 60):
         assert file.read(number * 4096, 4096) == row[number].tobytes()
     assert m.tree.stats.loads == m.stats()["memory"]["chunks"] == 3
-    file.close()
 
 
 def test_where_requests_cost_money_nothing_is_fetched_unasked(mount, store):
@@ -144,7 +139,6 @@ def test_where_requests_cost_money_nothing_is_fetched_unasked(mount, store):
     file = m.open("array.bin")
     assert file.read(2 * SLAB, PLANE // 2) == EXPECTED[2 * SLAB :][: PLANE // 2]
     assert m.tree.stats.loads == A_SLAB // 2
-    file.close()
 
 
 @pytest.mark.parametrize("resize", [False, True])
@@ -186,7 +180,6 @@ def test_a_read_does_not_wait_until_a_program_writes_no_more(opened, store, monk
     start = 0 if scan else 20 * PLANE
     assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
     assert 0 < len(slabs_filled) < 20
-    file.close()
 
 
 def test_a_slab_is_made_anew_when_the_store_has_changed(mount, store):
@@ -212,7 +205,6 @@ def test_a_slab_is_made_anew_when_the_store_has_changed(mount, store):
     assert file.read(20 * PLANE, PLANE) == expected.astype("<u2").tobytes()
     planes(file, [60])
     assert stats.loads == 4 * A_SLAB + 1
-    file.close()
 
 
 def test_a_bad_chunk_is_an_error_of_its_own_and_not_looked_for_each_time(mount, store, monkeypatch):
@@ -236,7 +228,6 @@ def test_a_bad_chunk_is_an_error_of_its_own_and_not_looked_for_each_time(mount, 
     drop_chunks(m)
     planes(file, [60, 17])
     assert kept_slabs(m, file) == {2, 7}
-    file.close()
 
 
 MEMORY = 10 * SLAB
@@ -250,7 +241,6 @@ def test_what_is_kept_leaves_memory_for_others(mount, store):
         planes(file, [8 * slab for slab in (6, 0, 4, 2, 7, 1, 3, 5)])
     assert m.stats()["memory"]["highest"] <= total
     assert 2 <= len(kept_slabs(m, file)) <= total * 5 // 8 // SLAB
-    file.close()
 
 
 def test_where_a_slab_has_no_room_only_the_chunks_in_it_are_loaded(mount, store):
@@ -267,7 +257,6 @@ def test_where_a_slab_has_no_room_only_the_chunks_in_it_are_loaded(mount, store)
     assert file.read(start, PLANE) == EXPECTED[start : start + PLANE]
     # A quarter of a plane.
     assert stats.loads - before == 4
-    file.close()
 
 
 @pytest.mark.parametrize("share", [3, 4])
@@ -280,7 +269,6 @@ def test_slabs_that_are_being_made_leave_memory_to_make_them(mount, store, monke
     file = m.open("array.bin")
     planes(file, [20, 60])
     assert kept_slabs(m, file) == ({2, 7} if share == 3 else set())
-    file.close()
 
 
 def test_what_nobody_reads_makes_room(mount, store, monkeypatch):
@@ -294,7 +282,6 @@ def test_what_nobody_reads_makes_room(mount, store, monkeypatch):
     others = [slab for slab in range(8) if slab not in before]
     planes(file, [8 * slab + 1 for slab in others[::-1]])
     assert others[0] in kept_slabs(m, file)
-    file.close()
 
 
 def test_a_scan_takes_the_memory_of_what_is_kept(mount, store):
@@ -308,4 +295,3 @@ def test_a_scan_takes_the_memory_of_what_is_kept(mount, store):
     # Each chunk once at most, but for what came before it was taken for a scan.
     assert stats.loads - before <= 8 * A_SLAB + A_SLAB
     planes(file, [50, 3])
-    file.close()

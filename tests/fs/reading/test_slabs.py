@@ -92,8 +92,6 @@ def test_a_slow_reader_has_each_chunk_decoded_once(mount, store, readers):
             assert file.read(offset, block) == expected[offset : offset + block]
         settle(m)
     assert stats.loads == 12 * 2
-    for file in files:
-        file.close()
 
 
 @pytest.mark.parametrize(("first", "scans"), [(0, True), (8 * 64 * 512 * 2, False)])
@@ -114,7 +112,6 @@ def test_a_reader_from_the_start_scans_after_two_short_requests(
     assert file.read(first + block, block) == expected[first + block : first + 2 * block]
     settle(m)
     assert (stats.loads > 2) == scans
-    file.close()
 
 
 @pytest.mark.parametrize(("fit", "made"), [(0.5, 1), (3, 3), (9, 3)])
@@ -126,7 +123,6 @@ def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeyp
     file.read(0, 64 << 10)
     wait_for_loads(m, 2 * (1 + made))
     assert stats.loads == 2 * (1 + made)
-    file.close()
 
 
 def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
@@ -143,7 +139,6 @@ def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
     file.read(64 << 10, slab)
     wait_for_loads(m, 2 * (2 + 8))
     assert stats.loads == 2 * (2 + 8)
-    file.close()
 
 
 def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, store):
@@ -166,7 +161,6 @@ def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, sto
     assert m.errors() == []
     # Nothing had to make room for what was loaded early.
     assert m.tree.stats.loads == 12 * 2
-    file.close()
 
 
 @pytest.mark.parametrize(("in_flight", "first"), [(6, "requests"), (1, "pages")])
@@ -251,7 +245,6 @@ def test_a_file_of_one_slab_may_have_half_of_the_memory(mount, monkeypatch, tmp_
     (made,) = plans
     whole = made.grid.slab_at(0) if made.grid is not None and made.staged is None else None
     assert whole == (slab and (0, slab * 4096))
-    file.close()
 
 
 def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path):
@@ -285,7 +278,6 @@ def test_a_slab_of_a_staged_row_waits_for_the_memory_of_replies(mount, tmp_path)
     assert not replies
     timer.join()
     assert stats.loads == loads
-    file.close()
 
 
 ROW, BLOCK = 80 * 100 * 480 * 2, 128 << 10
@@ -336,7 +328,6 @@ def test_a_reader_that_stops_leaves_nothing_in_the_scratch_file(mount, rows, tmp
     # A later reader begins anew.
     file = m.open("array.bin")
     read(file, 0, ROWS.nbytes)
-    file.close()
 
 
 def test_a_row_of_an_earlier_state_is_not_read(mount, rows, tmp_path):
@@ -352,8 +343,6 @@ def test_a_row_of_an_earlier_state_is_not_read(mount, rows, tmp_path):
     second = m.open("array.bin")
     found = b"".join(second.read(offset, BLOCK) for offset in range(0, ROW, BLOCK))
     assert found[:ROW] == new.tobytes()
-    first.close()
-    second.close()
 
 
 @pytest.mark.parametrize("checks", [1, 10**6], ids=["once", "always"])
@@ -436,8 +425,6 @@ def test_readers_share_the_room_for_slabs(mount, store):
     assert stats.hits == hits
     # When the later ones began, some of what was made ahead for the others was dropped.
     assert stats.loads <= 12 * 2 + 2 * 2
-    for file in files:
-        file.close()
 
 
 def test_nothing_is_made_ahead_when_the_last_reader_has_stopped(mount, store):
