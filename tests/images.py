@@ -48,10 +48,7 @@ def make_image(
     for level in range(levels):
         data = noise(shape, dtype)
         names: dict[str, Any] = {"dimension_names": list(axes)} if version == "0.5" else {}
-        array = group.create_array(
-            str(level), shape=shape, chunks=chunks, dtype=dtype, fill_value=7, **names
-        )
-        array[...] = data
+        group.create_array(str(level), data=data, chunks=chunks, fill_value=7, **names)
         found.append(data)
         scale = [0.5 * 2**level if axis in halved else 1.0 for axis in axes]
         steps = [{"type": "scale", "scale": scale}]
@@ -95,12 +92,11 @@ def make_map(
     for level, name in enumerate(names):
         data = noise(shape, dtype)
         parent = group.create_group(name) if variable else group
-        array = parent.create_array(
-            variable or name, shape=shape, chunks=chunks, dtype=dtype,
+        parent.create_array(
+            variable or name, data=data, chunks=chunks,
             dimension_names=["band", "y", "x"][-len(shape) :],
             attributes={} if missing is None else {"_FillValue": missing},
         )  # fmt: skip
-        array[...] = data
         found.append(data)
         size = 10.0 * 2**level
         layout.append({"asset": name, "spatial:transform": [size, 0, 5e5, 0, -size, 5e6]})

@@ -14,11 +14,10 @@ DATA = (np.arange(3 * 50 * 70) % 65521).astype("u2").reshape(3, 50, 70)
 @pytest.fixture
 def source(tmp_path):
     group = zarr.create_group(tmp_path / "g.zarr")
-    array = group.create_array(
-        "a", shape=DATA.shape, chunks=(2, 16, 33), dtype="u2", dimension_names=("z", "y", "x"),
+    group.create_array(
+        "a", data=DATA, chunks=(2, 16, 33), dimension_names=("z", "y", "x"),
         attributes={"dimension_units": ["2 um", "500 nm", "500 nm"]},
     )  # fmt: skip
-    array[...] = DATA
     group.create_array("c", shape=(3, 4), chunks=(3, 4), dtype="complex64")
     return tmp_path / "g.zarr"
 

@@ -26,12 +26,10 @@ def prepare(directory: Path) -> None:
     image[::-1].tofile(directory / "new.raw")
 
     group = zarr.create_group(directory / "experiment.zarr")
-    group.create_array(
-        "raw", shape=(32, 96, 96), chunks=(8, 32, 32), shards=(16, 96, 96), dtype="uint16"
-    )[...] = image[:32, :96, :96]
+    group.create_array("raw", data=image[:32, :96, :96], chunks=(8, 32, 32), shards=(16, 96, 96))
     group.create_group("labels").create_array(
-        "nuclei", shape=(32, 96, 96), chunks=(16, 48, 48), dtype="uint32"
-    )[...] = image[:32, :96, :96] // 40
+        "nuclei", data=(image[:32, :96, :96] // 40).astype("uint32"), chunks=(16, 48, 48)
+    )
 
     with h5py.File(directory / "weather.nc", "w") as file:
         file.create_dataset("temperature", data=np.arange(24.0).reshape(4, 6), chunks=(2, 3))

@@ -32,8 +32,8 @@ STEP = 12
 def original(tmp_path: Path, request) -> Path:
     path = tmp_path / "original.zarr"
     zarr.create_array(
-        path, shape=SHAPE, chunks=CHUNK, shards=request.param, dtype="<u2", fill_value=0
-    )[...] = 60_000
+        path, data=np.full(SHAPE, 60_000, "<u2"), chunks=CHUNK, shards=request.param, fill_value=0
+    )
     return path
 
 

@@ -32,9 +32,7 @@ ROW = 4 * SHAPE[1]
 def source(request, tmp_path: Path) -> Path:
     """Chunks so large that a few bytes are kept as scattered changes."""
     path = tmp_path / "source.zarr"
-    zarr.create_array(
-        path, shape=SHAPE, chunks=CHUNKS, shards=request.param, dtype="<i4", fill_value=9
-    )[...] = expected()
+    zarr.create_array(path, data=expected(), chunks=CHUNKS, shards=request.param, fill_value=9)
     return path
 
 
@@ -173,8 +171,7 @@ def test_changes_of_an_array_without_axes(loop, tmp_path, journal, kept, dtype, 
 def four_rows(tmp_path: Path) -> tuple[Path, zarr.Array]:
     """An array of four rows of 32 bytes, all 1."""
     source = tmp_path / "rows.zarr"
-    array = zarr.create_array(source, shape=(4, 8), chunks=(2, 8), dtype="<i4", fill_value=9)
-    array[...] = 1
+    array = zarr.create_array(source, data=np.ones((4, 8), "<i4"), chunks=(2, 8), fill_value=9)
     return source, array
 
 
@@ -689,8 +686,7 @@ def test_a_silent_store_is_not_waited_for_with_each_chunk(opened, kept, monkeypa
 
 def test_a_damaged_chunk_does_not_stand_in_the_way_of_others(loop, tmp_path, journal, kept):
     source = tmp_path / "chunks.zarr"
-    array = zarr.create_array(source, shape=SHAPE, chunks=CHUNKS, dtype="<i4")
-    array[...] = expected()
+    array = zarr.create_array(source, data=expected(), chunks=CHUNKS)
     mount = Journalled(loop, source, journal)
     mount.edit("array.bin").write(0, value(1001))
     mount.edit("array.bin").write(40 * ROW, value(1002))

@@ -19,9 +19,7 @@ CONSOLIDATED = {"none": (), "root": ("",), "middle": ("a",), "root_and_middle": 
 def group(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     root = zarr.open_group(tmp_path, mode="w", zarr_format=3, attributes={"title": "test"})
     for number, path in enumerate(PATHS):
-        root.create_array(
-            path, shape=(7, 5), chunks=(2, 2), shards=(4, 4), dtype="<i4", fill_value=-1
-        )[...] = _data(number)
+        root.create_array(path, data=_data(number), chunks=(2, 2), shards=(4, 4), fill_value=-1)
     root.create_group("a/empty")
     with warnings.catch_warnings():
         # That it is not part of the specification yet.

@@ -40,11 +40,9 @@ def data(tmp_path):
     (root / "deep/er/numbers.bin").write_bytes(bytes(range(256)) * 1000)
     (root / "table.json").write_text('{"no": "references"}')
     for version in (2, 3):
-        array = zarr.create_array(
-            root / f"deep/v{version}.zarr", shape=(5, 7), chunks=(2, 3), dtype="i4",
-            zarr_format=version,
-        )  # fmt: skip
-        array[...] = NUMBERS
+        zarr.create_array(
+            root / f"deep/v{version}.zarr", data=NUMBERS, chunks=(2, 3), zarr_format=version
+        )
     group = zarr.open_group(root / "group.zarr", mode="w")
     group.create_array("a", data=NUMBERS)
     with zipfile.ZipFile(root / "packed.zip", "w") as file:
@@ -448,8 +446,7 @@ def test_chunks_that_others_may_not_read(mount_daemon, tmp_path, monkeypatch, wa
     """Root mounts for all, with and without processes beside the daemon that read for it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "data"
-    array = zarr.create_array(root / "a.zarr", shape=(64, 2**16), chunks=(1, 2**16), dtype="u1")
-    array[...] = 7
+    zarr.create_array(root / "a.zarr", data=np.full((64, 2**16), 7, "u1"), chunks=(1, 2**16))
     chunk = root / "a.zarr/c/33/0"
     (root / "note.txt").write_text("private")
     (root / "note.txt").chmod(0o600)

@@ -410,8 +410,7 @@ def ome(path: Path) -> zarr.Group:
     group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": levels}]
     group.attrs["mine"] = {"multiscales": 1}
     for n in (1, 2):
-        level = group.create_array(str(n), shape=(64 // n, 64 // n), chunks=(16, 16), dtype="u2")
-        level[...] = numbers(level.shape)
+        group.create_array(str(n), data=numbers((64 // n, 64 // n)), chunks=(16, 16))
     group.create_group("labels").attrs["labels"] = ["a"]
     zarr.consolidate_metadata(path, zarr_format=2)
     return group

@@ -106,8 +106,7 @@ def test_a_group_has_the_coordinates_and_grid_mapping_of_groups_above(tmp_path, 
     """However it is named, and however many groups lie between."""
     group = zarr.create_group(tmp_path / "g.zarr", attributes={"Conventions": "CF-1.8"})
     for name, places in {"y": [50.0, 48.0, 46.0, 44.0], "x": [1.0, 2.0, 3.0, 4.0, 5.0]}.items():
-        made = group.create_array(name, shape=(len(places),), dtype="f8", dimension_names=(name,))
-        made[...] = places
+        group.create_array(name, data=np.array(places), dimension_names=(name,))
     group.create_array("crs", shape=(), dtype="i4", attributes={"proj:code": "EPSG:32633"})
     group.create_array(
         "a/b/c/d/e/r", shape=(4, 5), dtype="u1", dimension_names=("y", "x"),

@@ -92,12 +92,10 @@ def check_and_change(data, mount, numbers, index, order):
 
 def test_headers_and_attributes_of_a_region(tmp_path, loop):
     numbers = np.arange(6 * 7 * 8, dtype="f4").reshape(6, 7, 8)
-    array = zarr.create_array(
-        tmp_path / "a", shape=numbers.shape, chunks=(2, 3, 4), dtype="f4",
-        dimension_names=("z", "y", "x"),
+    zarr.create_array(
+        tmp_path / "a", data=numbers, chunks=(2, 3, 4), dimension_names=("z", "y", "x"),
         attributes={"dimension_units": ["4 nm", "2 nm", "1 nm"]},
     )  # fmt: skip
-    array[...] = numbers
     mount = Writable(loop, LocalStore(tmp_path / "a"), region="3,2:6,1:8", views=("nhdr", "h5"))
     try:
         header = mount.read("array.nhdr").decode()

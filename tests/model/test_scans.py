@@ -28,11 +28,10 @@ SHAPES = [
 def test_in_any_way(mount, tmp_path, shape, order, memory):
     shape, chunks, shards = shape
     numbers = np.arange(np.prod(shape), dtype="<u4").astype("<u2").reshape(shape)
-    array = zarr.create_array(
-        tmp_path / "a", shape=shape, chunks=chunks, shards=shards, dtype="<u2",
+    zarr.create_array(
+        tmp_path / "a", data=numbers, chunks=chunks, shards=shards,
         compressors=zarr.codecs.ZstdCodec(level=1), fill_value=7,
     )  # fmt: skip
-    array[...] = numbers
     whole = numbers.tobytes(order=order)
     m = mount(tmp_path / "a", order=order, memory=memory, spill=str(tmp_path))
     wrong = []

@@ -43,10 +43,7 @@ class Reader:
 def test_stale_reads(mounted, tmp_path, options):
     """Another program opens and reads files while they are written to, and writes to its own."""
     first = np.random.default_rng(1).integers(0, 1 << 16, SHAPE, np.uint16)
-    array = zarr.create_array(
-        tmp_path / "a.zarr", shape=SHAPE, dtype="<u2", chunks=CHUNKS, shards=SHARDS
-    )
-    array[...] = first
+    zarr.create_array(tmp_path / "a.zarr", data=first, chunks=CHUNKS, shards=SHARDS)
     path = mounted(tmp_path / "a.zarr", f"rw,{options}")
     order, big = "F" if "order=F" in options else "C", "byteorder=big" in options
     model = Model(path, first, {"chunks": CHUNKS, "shards": SHARDS}, order=order, big=big)

@@ -47,10 +47,7 @@ def make_array(group: Path, name: str, kind: str) -> Target:
     """An array full of random elements in a new or an old group."""
     zarr.open_group(group, mode="a")
     data = np.random.default_rng(len(name)).integers(0, 1 << 16, SHAPE, np.uint16)
-    array = zarr.create_array(
-        group / name, shape=SHAPE, dtype=data.dtype, fill_value=FILL, **KINDS[kind]
-    )
-    array[...] = data
+    zarr.create_array(group / name, data=data, fill_value=FILL, **KINDS[kind])
     return Target(group, name, data, KINDS[kind]["chunks"], KINDS[kind].get("shards"))
 
 

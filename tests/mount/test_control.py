@@ -136,9 +136,8 @@ def test_memory(mount_daemon, tmp_path, options):
 
 def test_less_memory_than_an_array_needs(mount_daemon, tmp_path):
     array = zarr.create_array(
-        tmp_path / "a.zarr", shape=(1024, 8192), chunks=(1024, 8192), dtype="u2"
+        tmp_path / "a.zarr", data=np.full((1024, 8192), 5, "u2"), chunks=(1024, 8192)
     )
-    array[:] = 5
     daemon = mount_daemon(tmp_path / "a.zarr", "memory=128M")
     failed = run_zarrfs("control", daemon.path, "memory=16M")
     assert failed.returncode == 1

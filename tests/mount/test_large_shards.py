@@ -21,9 +21,7 @@ def peak(pid: int) -> int:
 def test_a_part_of_a_large_shard_is_stored_at_fsync(mount_daemon, tmp_path):
     source = tmp_path / "a.zarr"
     data = np.random.default_rng(0).integers(0, 256, LENGTH, np.uint8)
-    zarr.create_array(
-        source, shape=(LENGTH,), shards=(LENGTH,), chunks=(1 << 20,), dtype="u1", compressors=None
-    )[...] = data
+    zarr.create_array(source, data=data, shards=(LENGTH,), chunks=(1 << 20,), compressors=None)
     daemon = mount_daemon(source, "rw,memory=64M,flush_delay=3600")
     before = peak(daemon.pid)
     with open(daemon.path / "array.bin", "r+b", buffering=0) as file:

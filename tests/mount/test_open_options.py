@@ -109,8 +109,7 @@ def test_metadata_that_cannot_be_assumed(tmp_path, content, reason):
 
 def test_metadata_are_looked_at_again_when_that_is_asked_for(tmp_path, mounted):
     group = zarr.open_group(tmp_path / "g", mode="w")
-    array = group.create_array("a", shape=(4,), chunks=(2,), dtype="u1")
-    array[:] = 1
+    array = group.create_array("a", data=np.ones(4, "u1"), chunks=(2,))
     kept = mounted(tmp_path / "g") / "a" / "array.bin"
     options = ("recheck_cached_metadata=true",)
     again = mounted(tmp_path / "g", *options, quiet=False) / "a" / "array.bin"

@@ -32,9 +32,8 @@ def image(path, zarr_format=3):
     attributes = said if zarr_format == 2 else {"ome": said}
     group = zarr.create_group(path, attributes=attributes, zarr_format=zarr_format)
     for number, dataset in enumerate(datasets):
-        group.create_array(
-            dataset["path"], shape=(3, 4, 5), chunks=(2, 4, 5), dtype="u2", fill_value=0
-        )[...] = np.arange(60).reshape(3, 4, 5) + 100 * number
+        data = np.arange(60, dtype="u2").reshape(3, 4, 5) + 100 * number
+        group.create_array(dataset["path"], data=data, chunks=(2, 4, 5), fill_value=0)
     return path
 
 

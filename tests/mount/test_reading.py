@@ -57,8 +57,8 @@ def source(request, tmp_path_factory) -> tuple[Path, bytes]:
     """An array, and its bytes as zarr-python and TensorStore agree on them."""
     path = tmp_path_factory.mktemp(request.param) / "source.zarr"
     shards = (32, 48, 64) if request.param == "sharded" else None
-    array = zarr.create_array(path, shape=SHAPE, chunks=(16, 24, 32), shards=shards, dtype="<u2")
-    array[...] = np.random.default_rng(3).integers(0, 1 << 16, SHAPE, np.uint16)
+    values = np.random.default_rng(3).integers(0, 1 << 16, SHAPE, np.uint16)
+    array = zarr.create_array(path, data=values, chunks=(16, 24, 32), shards=shards)
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{path}/"}}
     theirs = ts.open(spec, read=True).result().read().result()
     data = array[...].tobytes()
@@ -118,8 +118,7 @@ def test_chunks_that_the_kernel_does_not_keep_stay_in_memory(mount_daemon, tmp_p
 def test_chunks_that_hdf5_reads_in_parts(mount_daemon, tmp_path):
     """The kernel reads ahead of it, where a chunk would be decoded for nobody."""
     data = np.random.default_rng(0).integers(0, 99, (128, 128, 384), np.uint8)
-    array = zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(128,) * 3, dtype="u1")
-    array[...] = data
+    zarr.create_array(tmp_path / "a", data=data, chunks=(128,) * 3)
     mount = mount_daemon(tmp_path / "a", "views=chunked.h5").path
     with h5py.File(mount / "array.chunked.h5") as file:
         (found,) = (dataset for dataset in file.values() if dataset.chunks)
@@ -156,9 +155,7 @@ def test_small_reads_of_large_chunks_read_little(mounted, tmp_path, compressors)
     """With less memory than the array has."""
     values = (np.arange(24 << 20) // 99).astype("<u2").reshape(24, 1024, 1024)
     path = tmp_path / "large.zarr"
-    zarr.create_array(
-        path, shape=values.shape, chunks=(2, 1024, 1024), dtype="<u2", compressors=compressors
-    )[...] = values
+    zarr.create_array(path, data=values, chunks=(2, 1024, 1024), compressors=compressors)
     data = values.tobytes()
     mount = mounted(path, "memory=32M")
     descriptor = os.open(mount / "array.bin", os.O_RDONLY)

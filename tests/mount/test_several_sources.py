@@ -20,8 +20,8 @@ from zarrfs.store.open import StoreConfig, open_store
 def sources(tmp_path):
     """Two arrays of one name, a group of version 2, and a file of HDF5."""
     for number, name in enumerate(("one/a.zarr", "two/a.zarr")):
-        array = zarr.create_array(tmp_path / name, shape=(5, 6), chunks=(2, 6), dtype="i4")
-        array[...] = np.arange(30).reshape(5, 6) + 100 * number
+        data = np.arange(30, dtype="i4").reshape(5, 6) + 100 * number
+        zarr.create_array(tmp_path / name, data=data, chunks=(2, 6))
     group = zarr.create_group(tmp_path / "g.zarr", zarr_format=2)
     group.create_array("inner", shape=3, dtype="u2")[...] = [1, 2, 3]
     zarr.consolidate_metadata(tmp_path / "g.zarr")

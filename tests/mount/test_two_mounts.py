@@ -16,11 +16,9 @@ LAYOUTS = {"plain": {"chunks": (300,)}, "sharded": {"chunks": (100,), "shards": 
 
 @pytest.fixture(params=LAYOUTS)
 def array(request, tmp_path) -> zarr.Array:
-    array = zarr.create_array(
-        tmp_path / "source.zarr", shape=(1000,), dtype="<u2", **LAYOUTS[request.param]
+    return zarr.create_array(
+        tmp_path / "source.zarr", data=np.arange(1000, dtype="<u2"), **LAYOUTS[request.param]
     )
-    array[...] = np.arange(1000)
-    return array
 
 
 @pytest.fixture

@@ -17,9 +17,7 @@ ROWS, COLUMNS = 8, 524288
 def rows(tmp_path):
     """Each row a chunk."""
     values = np.random.default_rng(0).integers(0, 1000, (ROWS, COLUMNS)).astype("<u2")
-    zarr.create_array(
-        tmp_path / "rows.zarr", shape=values.shape, dtype="uint16", chunks=(1, COLUMNS)
-    )[...] = values
+    zarr.create_array(tmp_path / "rows.zarr", data=values, chunks=(1, COLUMNS))
     return tmp_path / "rows.zarr", values
 
 

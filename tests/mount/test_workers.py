@@ -41,9 +41,7 @@ def write(path: Path, repeats: int = 1, **settings) -> np.ndarray:
     if form not in _written:
         # Beside the directories of the tests: to copy takes a tenth of the time.
         written = path.parents[1] / f"written{len(_written)}"
-        zarr.create_array(
-            written, shape=data.shape, dtype="u2", **{"chunks": (16, 32, 20)} | settings
-        )[...] = data
+        zarr.create_array(written, data=data, **{"chunks": (16, 32, 20)} | settings)
         _written[form] = written
     shutil.copytree(_written[form], path)
     return data

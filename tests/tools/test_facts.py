@@ -33,6 +33,18 @@ def add(group, name, shape, dtype, dims, attributes=None, **members):
     return array
 
 
+@pytest.fixture
+def raster(mounted, tmp_path):
+    """``raster(said)``: a mount of 5 x 7 elements that has these attributes beside `UTM`."""
+
+    def mount(said):
+        path, data = tmp_path / "a.zarr", np.ones((5, 7), "u1")
+        zarr.create_array(path, data=data, dimension_names=("y", "x"), attributes=UTM | said)
+        return mounted(path, "views=all")
+
+    return mount
+
+
 def ome(path: Path, axes: str, shape, scale, origin, units, dtype="u2", **more):
     kinds = {"t": "time", "c": "channel"}
     said = [
@@ -76,13 +88,8 @@ def test_a_georeference_belongs_to_the_axes_y_and_x(mounted, tmp_path):
 
 
 @pytest.mark.parametrize("code", [4647, 5070, 7844, 8857, 4326])
-def test_a_reference_system_is_the_same_in_tiff_and_vrt(code, mounted, tmp_path):
-    array = zarr.create_array(
-        tmp_path / "a.zarr", shape=(5, 7), dtype="u1", dimension_names=("y", "x"),
-        attributes=UTM | {"proj:code": f"EPSG:{code}"},
-    )  # fmt: skip
-    array[...] = 1
-    mount = mounted(tmp_path / "a.zarr", "views=all")
+def test_a_reference_system_is_the_same_in_tiff_and_vrt(code, raster):
+    mount = raster({"proj:code": f"EPSG:{code}"})
     systems = [
         gdal(mount / file)["coordinateSystem"]["wkt"].splitlines()[0]
         for file in ("array.vrt", "array.tif")
@@ -91,26 +98,16 @@ def test_a_reference_system_is_the_same_in_tiff_and_vrt(code, mounted, tmp_path)
     assert systems[0].startswith(("PROJCRS[", "GEOGCRS["))
 
 
-def test_nodes_are_the_middles_of_pixels(mounted, tmp_path):
-    array = zarr.create_array(
-        tmp_path / "a.zarr", shape=(5, 7), dtype="u1", dimension_names=("y", "x"),
-        attributes=UTM | {"spatial:registration": "node"},
-    )  # fmt: skip
-    array[...] = 1
-    mount = mounted(tmp_path / "a.zarr", "views=all")
+def test_nodes_are_the_middles_of_pixels(raster):
+    mount = raster({"spatial:registration": "node"})
     for file in ("array.vrt", "array.tif"):
         said = gdal(mount / file)
         assert said["geoTransform"] == [499995, 10, 0, 4600005, 0, -10], file
         assert said["metadata"][""]["AREA_OR_POINT"] == "Point", file
 
 
-def test_a_rotated_raster_has_no_place_where_it_would_lose_the_rotation(mounted, tmp_path):
-    array = zarr.create_array(
-        tmp_path / "a.zarr", shape=(5, 7), dtype="u1", dimension_names=("y", "x"),
-        attributes=UTM | {"spatial:transform": [10.0, 2.0, 500000.0, 3.0, -10.0, 4600000.0]},
-    )  # fmt: skip
-    array[...] = 1
-    mount = mounted(tmp_path / "a.zarr", "views=all")
+def test_a_rotated_raster_has_no_place_where_it_would_lose_the_rotation(raster):
+    mount = raster({"spatial:transform": [10.0, 2.0, 500000.0, 3.0, -10.0, 4600000.0]})
     for file in ("array.vrt", "array.tif"):
         assert gdal(mount / file)["geoTransform"] == [500000, 10, 2, 4600000, 3, -10], file
     assert "geoTransform" not in gdal(mount / "array.bin")

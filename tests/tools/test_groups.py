@@ -20,11 +20,10 @@ def file(tmp_path, mounted):
         "t2m": (T2M, ["time", "lat", "lon"]),
     }
     for name, (data, dims) in named.items():
-        array = group.create_array(
-            name, shape=data.shape, chunks=tuple(4 for _ in dims), dtype=data.dtype,
-            dimension_names=dims, attributes={"units": "K"},
+        group.create_array(
+            name, data=data, chunks=tuple(4 for _ in dims), dimension_names=dims,
+            attributes={"units": "K"},
         )  # fmt: skip
-        array[...] = data
     return mounted(tmp_path / "w.zarr") / "group.h5"
 
 

@@ -64,10 +64,7 @@ def test_it_opens_stacks_with_nothing_typed(screen, mounted, tmp_path):
     group = zarr.create_group(tmp_path / "g.zarr")
     for code in ("u1", "u2", "f4"):
         data = values(code, 3)
-        array = group.create_array(
-            code, shape=data.shape, chunks=(4, 4, 4), dtype=code, dimension_names=NAMES[3]
-        )
-        array[...] = data
+        group.create_array(code, data=data, chunks=(4, 4, 4), dimension_names=NAMES[3])
     mount = mounted(tmp_path / "g.zarr")
     lines = []
     for code in ("u1", "u2", "f4"):
@@ -164,12 +161,11 @@ def test_a_picture_of_a_mounted_array(screen, mounted, tmp_path):
     """The one in docs/tools.md."""
     need_program("import")
     data = cells()
-    array = zarr.create_array(
-        tmp_path / "cells.zarr", shape=data.shape, chunks=(16, 64, 64), shards=(64, 128, 128),
-        dtype=data.dtype, dimension_names=("z", "y", "x"),
+    zarr.create_array(
+        tmp_path / "cells.zarr", data=data, chunks=(16, 64, 64), shards=(64, 128, 128),
+        dimension_names=("z", "y", "x"),
         attributes={"dimension_units": ["0.5 um", "0.25 um", "0.25 um"]},
     )  # fmt: skip
-    array[...] = data
     mount = mounted(tmp_path / "cells.zarr")
     ready, seen, picture = (tmp_path / name for name in ("ready", "seen", "imagej.png"))
     macro = tmp_path / "show.ijm"

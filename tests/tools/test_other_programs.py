@@ -142,9 +142,7 @@ def test_video(mounted, tmp_path):
     group = zarr.create_group(tmp_path / "g.zarr")
     for code in ("u1", "u2"):
         data = values(code, 3)
-        group.create_array(
-            code, shape=data.shape, chunks=(4, 4, 4), dtype=code, attributes={"frame_rate": 10}
-        )[...] = data
+        group.create_array(code, data=data, chunks=(4, 4, 4), attributes={"frame_rate": 10})
     mount = mounted(tmp_path / "g.zarr", "views=y4m")
     for code, name in {"u1": "gray", "u2": "gray16le"}.items():
         path = mount / code / "array.y4m"

@@ -106,10 +106,9 @@ async def test_who_gives_up_waiting_to_be_alone_opens_the_gate():
 @pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not mapped"])
 @pytest.mark.parametrize("what", ["remove", "write a chunk", "write", "make longer", "truncate"])
 def test_nothing_changes_while_an_array_becomes_shorter(loop, tmp_path, monkeypatch, what, mapped):
-    array = zarr.create_array(
-        tmp_path / "a", shape=(8, 4), chunks=(2, 4), dtype="<i2", fill_value=9
+    zarr.create_array(
+        tmp_path / "a", data=np.arange(32, dtype="<i2").reshape(8, 4), chunks=(2, 4), fill_value=9
     )
-    array[...] = np.arange(32).reshape(8, 4)
     store = WriteStore.of_directory(tmp_path / "a")
     fs = Writable(loop, store, resize=True)
     flat, chunk = (fs.edit(name, read=mapped) for name in ("array.bin", "chunks/0/0"))
@@ -162,10 +161,7 @@ def test_nothing_changes_while_an_array_becomes_shorter(loop, tmp_path, monkeypa
 
 
 def test_an_array_does_not_become_shorter_while_a_chunk_is_removed(loop, tmp_path, monkeypatch):
-    array = zarr.create_array(
-        tmp_path / "a", shape=(8, 4), chunks=(2, 4), dtype="<i2", fill_value=9
-    )
-    array[...] = 1
+    zarr.create_array(tmp_path / "a", data=np.ones((8, 4), "<i2"), chunks=(2, 4), fill_value=9)
     store = WriteStore.of_directory(tmp_path / "a")
     fs = Writable(loop, store, resize=True)
     inode = fs.stat("array.bin").inode

@@ -69,11 +69,7 @@ ALONE, ACROSS = (16, 32, 128), (16, 32, 32)
 def test_a_small_read_of_a_chunk_that_is_not_in_memory(
     own_loop, count, tmp_path, chunks, shards, codec, most, modules
 ):
-    array = zarr.create_array(
-        tmp_path / "a", shape=VALUES.shape, dtype="u2", chunks=chunks, shards=shards,
-        compressors=codec,
-    )  # fmt: skip
-    array[...] = VALUES
+    zarr.create_array(tmp_path / "a", data=VALUES, chunks=chunks, shards=shards, compressors=codec)
     # On a busy machine chunks come one by one, which takes more calls; so there are more turns.
     for turns_left in reversed(range(6)):
         mount = Mounted(own_loop, LocalStore(tmp_path / "a"), FileSystemConfig(memory=64 << 20))
@@ -155,8 +151,7 @@ def test_a_slab_of_shards_that_is_handed_over(own_loop, count, tmp_path, monkeyp
 
 @pytest.mark.parametrize("writable", [False, True])
 def test_threads_start_when_something_is_asked_for(own_loop, tmp_path, writable):
-    array = zarr.create_array(tmp_path / "a", shape=(64,), dtype="u2", chunks=(32,))
-    array[...] = 7
+    zarr.create_array(tmp_path / "a", data=np.full(64, 7, "u2"), chunks=(32,))
     before = set(threading.enumerate())
     kind = Writable if writable else Mounted
     config = {} if writable else {"config": FileSystemConfig(loaders=32)}

@@ -28,9 +28,7 @@ def indices(shape):
 @pytest.fixture(params=[None, SHARDS], ids=["plain", "sharded"])
 def source(request, tmp_path):
     path = tmp_path / "a"
-    zarr.create_array(
-        path, shape=SHAPE, chunks=CHUNKS, shards=request.param, dtype="<i4", fill_value=FILL
-    )[...] = numbers()
+    zarr.create_array(path, data=numbers(), chunks=CHUNKS, shards=request.param, fill_value=FILL)
     return path, request.param
 
 

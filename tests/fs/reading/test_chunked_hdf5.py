@@ -67,8 +67,7 @@ class Reader(io.RawIOBase):
 )
 def test_elements(tmp_path, mount, shape, chunks, dtype):
     data = noise(shape, dtype)
-    array = zarr.create_array(tmp_path / "a", shape=shape, chunks=chunks, dtype=dtype)
-    array[...] = data
+    array = zarr.create_array(tmp_path / "a", data=data, chunks=chunks)
     m = mount(tmp_path / "a", views=VIEWS)
     found = m.read(NAME)
     assert len(found) == m.stat(NAME).size
@@ -89,8 +88,7 @@ def test_elements(tmp_path, mount, shape, chunks, dtype):
 def test_zeros_between_boxes_take_no_room_in_an_exported_file(mount, tmp_path):
     """They may be more than the elements. The file ends with those behind the last box."""
     data = noise((3, 3 << 19), "u1")
-    array = zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(1, 3 << 19), dtype="u1")
-    array[...] = data
+    zarr.create_array(tmp_path / "a", data=data, chunks=(1, 3 << 19))
     (small := tmp_path / "small").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8M", "tmpfs", small], check=True, timeout=9)
     try:
@@ -106,9 +104,7 @@ def test_zeros_between_boxes_take_no_room_in_an_exported_file(mount, tmp_path):
 def test_an_export_that_goes_on_keeps_no_bytes_where_zeros_are_now(tmp_path):
     data = noise((12, 1 << 20), "u1")
     path, file = tmp_path / "a", tmp_path / "x.chunked.h5"
-    array = zarr.create_array(path, shape=data.shape, chunks=(1, 1 << 20), compressors=None,
-                              dtype="u1")  # fmt: skip
-    array[...] = data
+    array = zarr.create_array(path, data=data, chunks=(1, 1 << 20), compressors=None)
     (bad := path / "c/11/0").write_bytes(b"torn")
     assert in_process("export", "--resume", path, file).status == 1
     # As it is after a kill some seconds later than the last note.
@@ -161,9 +157,7 @@ def test_a_plane_is_decoded_ahead(mount, tmp_path, monkeypatch):
 def test_what_a_distant_store_has_sent_stays_in_memory(mount, tmp_path):
     """The kernel drops its pages whenever the store is looked at, and then asks once more."""
     data = noise((8, 1, 65536), "u1")
-    zarr.create_array(tmp_path / "a", shape=data.shape, chunks=(1, 1, 65536), dtype="u1")[...] = (
-        data
-    )
+    zarr.create_array(tmp_path / "a", data=data, chunks=(1, 1, 65536))
     store = FaultStore(LocalStore(tmp_path / "a"), near=False)
     m = mount(store, views=VIEWS, recheck=0)
     for _ in range(2):

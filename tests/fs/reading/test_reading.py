@@ -22,8 +22,9 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture
 def source(tmp_path):
-    array = zarr.create_array(tmp_path / "a", shape=(30, 40), chunks=(7, 9), dtype="<i4")
-    array[...] = np.arange(1200).reshape(30, 40)
+    zarr.create_array(
+        tmp_path / "a", data=np.arange(1200, dtype="<i4").reshape(30, 40), chunks=(7, 9)
+    )
     return tmp_path / "a"
 
 
@@ -320,11 +321,10 @@ def test_a_scan_that_needs_more_than_memory_decodes_each_chunk_once(
 ):
     """What it comes back to is kept in a file."""
     numbers = np.arange(np.prod(shape), dtype="<u4").astype("<u2").reshape(shape)
-    array = zarr.create_array(
-        tmp_path / "a", shape=shape, chunks=chunks, shards=shards,
-        dtype="<u2", compressors=zarr.codecs.ZstdCodec(level=1),
+    zarr.create_array(
+        tmp_path / "a", data=numbers, chunks=chunks, shards=shards,
+        compressors=zarr.codecs.ZstdCodec(level=1),
     )  # fmt: skip
-    array[...] = numbers
     (tmp_path / "spill").mkdir()
     expected = numbers.tobytes(order)
     count = math.prod(-(-s // c) for s, c in zip(shape, chunks, strict=True))

@@ -41,7 +41,6 @@ def test_what_is_written_elsewhere_is_seen(source, opened):
     file = m.open(NAME)
     m.write("u8/array.bin", 8, b"\7" * 8)
     assert file.read(place, 24)[8:16] == b"\7" * 8
-    file.close()
 
 
 def test_columns_that_are_read_to_count_nulls(source, mount, monkeypatch):

@@ -22,11 +22,10 @@ def weather(tmp_path):
     group = zarr.create_group(tmp_path / "w.zarr", attributes={"title": "Wetter", "n": 3})
 
     def add(name, data, dims, **attributes):
-        array = group.create_array(
-            name, shape=data.shape, chunks=tuple(max(1, n // 2) for n in data.shape),
-            dtype=data.dtype, dimension_names=dims, attributes=attributes,
+        group.create_array(
+            name, data=data, chunks=tuple(max(1, n // 2) for n in data.shape),
+            dimension_names=dims, attributes=attributes,
         )  # fmt: skip
-        array[...] = data
         return data
 
     expected = {
@@ -161,11 +160,9 @@ def tree(tmp_path):
         ("z/b", (4,), ["time"]),
     ):
         data = np.arange(np.prod(shape), dtype="i4").reshape(shape) + len(expected)
-        array = root.create_array(
-            path, shape=shape, chunks=shape, dtype="i4", dimension_names=dims,
-            attributes={"path": path},
-        )  # fmt: skip
-        array[...] = data
+        root.create_array(
+            path, data=data, chunks=shape, dimension_names=dims, attributes={"path": path}
+        )
         expected[path] = data
     root["x/deep"].attrs["n"] = 7
     root.create_group("empty")
@@ -253,8 +250,7 @@ def test_texts_of_a_fixed_length_are_texts(zarr_format, tmp_path, mount):
     group = zarr.create_group(tmp_path / "t.zarr", zarr_format=zarr_format)
     texts = np.array(["a", "bb", "cå", ""])
     for name, data in (("name", texts), ("plane", texts.reshape(2, 2))):
-        array = group.create_array(name, shape=data.shape, dtype=data.dtype)
-        array[...] = data
+        group.create_array(name, data=data)
     data = mount(tmp_path / "t.zarr", views=VIEWS).read("group.h5")
     with h5py.File(io.BytesIO(data)) as file:
         assert file["name"].asstr()[...].tolist() == texts.tolist()

@@ -22,11 +22,8 @@ def root(tmp_path, request):
 
 
 def make(path, shards=None, shape=(6, 5)):
-    array = zarr.create_array(
-        path, shape=shape, chunks=(4, 2) if shards is None else (2, 2), shards=shards,
-        dtype="<i2", fill_value=FILL,
-    )  # fmt: skip
-    array[...] = values(*shape)
+    chunks = (4, 2) if shards is None else (2, 2)
+    zarr.create_array(path, data=values(*shape), chunks=chunks, shards=shards, fill_value=FILL)
     return path
 
 

@@ -26,10 +26,7 @@ STEPS = [{"type": "scale", "scale": [3, 4]}]
 @pytest.fixture
 def path(tmp_path):
     group = zarr.create_group(tmp_path / "g")
-    array = group.create_array(
-        "a", shape=DATA.shape, chunks=(2, 2, 4), dtype="u2", dimension_names=("z", "y", "x")
-    )
-    array[...] = DATA
+    group.create_array("a", data=DATA, chunks=(2, 2, 4), dimension_names=("z", "y", "x"))
     group.create_array("s", shape=(3,), dtype="string", chunks=(3,))
     return tmp_path / "g"
 
@@ -236,11 +233,7 @@ def test_every_file_can_be_written_through(path, opened):
 
 def test_a_video_has_a_mark_before_each_image(tmp_path, opened):
     data = np.arange(3 * 5 * 7, dtype="u2").reshape(3, 5, 7) * 500
-    array = zarr.create_array(
-        tmp_path / "a", shape=data.shape, chunks=(2, 2, 4), dtype="u2",
-        attributes={"frame_rate": 12.5},
-    )  # fmt: skip
-    array[...] = data
+    zarr.create_array(tmp_path / "a", data=data, chunks=(2, 2, 4), attributes={"frame_rate": 12.5})
     m = opened(LocalStore(tmp_path / "a"), views=("y4m",))
     header = b"YUV4MPEG2 W7 H5 F25:2 Ip A1:1 Cmono16 XCOLORRANGE=FULL\n"
     expected = header + b"".join(b"FRAME\n" + image.tobytes() for image in data)
@@ -258,8 +251,7 @@ def test_a_video_has_a_mark_before_each_image(tmp_path, opened):
 
 
 def test_headers_follow_an_array_that_grows(tmp_path, opened):
-    array = zarr.create_array(tmp_path / "a", shape=(3, 4), chunks=(2, 4), dtype="i2")
-    array[...] = 1
+    zarr.create_array(tmp_path / "a", data=np.ones((3, 4), "i2"), chunks=(2, 4))
     m = opened(LocalStore(tmp_path / "a"), views=("all",), resize=True)
     # A header before the elements would change its size while they are mapped.
     names = m.ls()

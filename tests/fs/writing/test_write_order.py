@@ -16,8 +16,9 @@ ROW = 10
 @pytest.fixture
 def root(tmp_path):
     path = tmp_path / "array"
-    array = zarr.create_array(path, shape=(6, 5), chunks=(4, 2), dtype="<i2", fill_value=9)
-    array[...] = np.arange(30).reshape(6, 5)
+    zarr.create_array(
+        path, data=np.arange(30, dtype="<i2").reshape(6, 5), chunks=(4, 2), fill_value=9
+    )
     return path
 
 
