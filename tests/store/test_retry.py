@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -157,11 +158,18 @@ def hang(clock) -> Iterator[Hang]:
     hang.over.set()
 
 
-def stores(
-    script: list[Callable[[], object]], **config: object
-) -> tuple[ScriptedStore, RetryStore]:
-    inner = ScriptedStore(script)
-    return inner, RetryStore(inner, Retrier(CONFIG._replace(**config)))
+@pytest.fixture
+def stores() -> Iterator[Callable[..., tuple[ScriptedStore, RetryStore]]]:
+    """``stores(script, **config)``: a store that follows it, and one that tries again."""
+    with ExitStack() as stack:
+
+        def make(script: list[Callable[[], object]], **config: object):
+            inner = ScriptedStore(script)
+            store = RetryStore(inner, Retrier(CONFIG._replace(**config)))
+            stack.callback(store.close)
+            return inner, store
+
+        yield make
 
 
 @pytest.mark.parametrize(
@@ -173,45 +181,40 @@ def stores(
         lambda store: list(store.list_dir("x")) == ["0", "1", "2"],
     ],
 )
-def test_what_fails_for_a_while_succeeds_in_the_end(ask):
+def test_what_fails_for_a_while_succeeds_in_the_end(stores, ask):
     inner, store = stores([FLAP] * 40)
     assert ask(store)
     assert inner.calls == 41
-    store.close()
 
 
 @pytest.mark.parametrize("kind", [StoreError, StoreAccessDenied, StoreConflict])
-def test_a_lasting_error_is_not_tried_again(kind):
+def test_a_lasting_error_is_not_tried_again(stores, kind):
     inner, store = stores([fail(kind("x", "no"))])
     with pytest.raises(kind):
         store.info("x")
     assert inner.calls == 1
-    store.close()
 
 
-def test_a_foreign_error_is_passed_on():
+def test_a_foreign_error_is_passed_on(stores):
     _, store = stores([fail(ZeroDivisionError())])
     with pytest.raises(ZeroDivisionError):
         store.info("x")
-    store.close()
 
 
-def test_an_attempt_that_hangs_is_given_up_and_made_again(hang):
+def test_an_attempt_that_hangs_is_given_up_and_made_again(stores, hang):
     inner, store = stores([hang])
     assert store.info("x") == INFO
     assert inner.calls == 2
-    store.close()
 
 
-def test_a_store_that_always_hangs_is_a_timeout(hang):
+def test_a_store_that_always_hangs_is_a_timeout(stores, hang):
     inner, store = stores([hang] * 3, deadline_s=0.15)
     with pytest.raises(StoreTimeout, match="does not answer"):
         store.info("x")
     assert inner.calls == 2
-    store.close()
 
 
-def test_the_deadline_ends_the_retries(clock):
+def test_the_deadline_ends_the_retries(stores, clock):
     def fail_late() -> None:
         clock.advance(0.05)
         FLAP()
@@ -220,10 +223,9 @@ def test_the_deadline_ends_the_retries(clock):
     with pytest.raises(StoreTimeout, match=r"gave up after 0.2 s"):
         store.info("x")
     assert inner.calls == 4
-    store.close()
 
 
-def test_hanging_calls_are_bounded_and_recover(hang):
+def test_hanging_calls_are_bounded_and_recover(stores, hang):
     inner, store = stores([hang] * 3, deadline_s=0.1)
     for _ in range(3):
         with pytest.raises(StoreTimeout, match="does not answer"):
@@ -240,10 +242,9 @@ def test_hanging_calls_are_bounded_and_recover(hang):
             time.sleep(0.01)
     else:
         pytest.fail("the store did not recover")
-    store.close()
 
 
-def test_progress_puts_the_timeout_off(clock):
+def test_progress_puts_the_timeout_off(stores, clock):
     def slow() -> None:
         progress = current_call().progress
         for _ in range(4):
@@ -255,17 +256,15 @@ def test_progress_puts_the_timeout_off(clock):
     inner, store = stores([slow])
     assert store.info("x") == INFO
     assert inner.calls == 1
-    store.close()
 
 
-def test_the_first_name_comes_before_the_last_is_known():
+def test_the_first_name_comes_before_the_last_is_known(stores):
     inner, store = stores([])
     inner.names = 100_000
     names = store.list_dir("")
     assert next(names) == "0"
     assert inner.listed <= 10
     assert sum(1 for _ in names) == 99_999
-    store.close()
 
 
 def test_a_listing_that_breaks_off_is_an_error_and_not_an_end():
@@ -300,7 +299,7 @@ def put(store: RetryStore, data: bytes = b"abc") -> ObjectInfo:
     return store.put("x", [data], expected=None)
 
 
-def test_writing_is_passed_on():
+def test_writing_is_passed_on(stores):
     inner, store = stores([FLAP] * 2)
     assert store.read_only is None
     assert put(store) == INFO
@@ -310,10 +309,9 @@ def test_writing_is_passed_on():
         ("delete", "x", INFO.generation),
     ]
     assert store.leftovers(remove=True) == ["left over"]
-    store.close()
 
 
-def test_a_write_that_was_given_up_does_not_undo_the_next_one(hang):
+def test_a_write_that_was_given_up_does_not_undo_the_next_one(stores, hang):
     inner, store = stores([hang], deadline_s=0.1)
     with pytest.raises(StoreTimeout, match="does not answer"):
         put(store, b"old")
@@ -331,10 +329,9 @@ def test_a_write_that_was_given_up_does_not_undo_the_next_one(hang):
         except StoreTimeout:
             time.sleep(0.01)
     assert [entry[2] for entry in inner.written[1:]] == [b"old", b"new"]
-    store.close()
 
 
-def test_a_write_waits_for_one_that_was_given_up(hang):
+def test_a_write_waits_for_one_that_was_given_up(stores, hang):
     inner, store = stores([hang], deadline_s=0.1)
     with pytest.raises(StoreTimeout):
         put(store, b"old")
@@ -344,11 +341,9 @@ def test_a_write_waits_for_one_that_was_given_up(hang):
     put(patient, b"new")
     assert [entry[2] for entry in inner.written] == [b"old", b"new"]
     patient.close()
-    store.close()
 
 
-def test_attempts_of_one_write_may_overlap(hang):
+def test_attempts_of_one_write_may_overlap(stores, hang):
     inner, store = stores([hang])
     assert put(store) == INFO
     assert inner.calls == 2
-    store.close()
