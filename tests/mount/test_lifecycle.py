@@ -87,8 +87,12 @@ def foreground(source, mount_point):
     assert topmost(str(mount_point)) is None
 
 
-def test_mount_returns_when_it_answers(mount_daemon, source, data):
-    daemon = mount_daemon(source)
+@pytest.fixture
+def daemon(mount_daemon, source):
+    return mount_daemon(source)
+
+
+def test_mount_returns_when_it_answers(daemon, data):
     assert (np.memmap(daemon.path / "array.bin", np.uint16, "r") == data.ravel()).all()
 
 
@@ -124,8 +128,7 @@ def test_symbolic_link_to_the_mount_point(mount_daemon, source, tmp_path):
     assert daemon.wait() == 0
 
 
-def test_the_daemon_lets_go_of_its_surroundings(mount_daemon, source):
-    daemon = mount_daemon(source)
+def test_the_daemon_lets_go_of_its_surroundings(daemon):
     assert os.readlink(f"/proc/{daemon.pid}/cwd") == "/"
     assert os.getsid(daemon.pid) == daemon.pid
     assert os.readlink(f"/proc/{daemon.pid}/fd/0") == os.devnull
@@ -133,8 +136,7 @@ def test_the_daemon_lets_go_of_its_surroundings(mount_daemon, source):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_ends_it(mount_daemon, source, number):
-    daemon = mount_daemon(source)
+def test_signal_ends_it(daemon, number):
     (daemon.path / "array.bin").read_bytes()
     daemon.signal(number)
     assert daemon.wait() == 0
@@ -142,23 +144,20 @@ def test_signal_ends_it(mount_daemon, source, number):
     assert list(daemon.path.iterdir()) == []
 
 
-def test_sighup_does_not_end_it(mount_daemon, source):
-    daemon = mount_daemon(source)
+def test_sighup_does_not_end_it(daemon):
     daemon.signal(signal.SIGHUP)
     daemon.wait_for_log("read everything again")
     assert (daemon.path / "array.bin").stat().st_size == 600_000
 
 
-def test_sigusr1_dumps_the_state(mount_daemon, source):
-    daemon = mount_daemon(source)
+def test_sigusr1_dumps_the_state(daemon):
     daemon.signal(signal.SIGUSR1)
     daemon.wait_for_log("state on SIGUSR1")
     daemon.wait_for_log("lifecycle.py")
     assert (daemon.path / "array.bin").stat().st_size == 600_000
 
 
-def test_zarrfs_umount_waits_for_the_end(mount_daemon, source):
-    daemon = mount_daemon(source)
+def test_zarrfs_umount_waits_for_the_end(daemon):
     assert run("umount", daemon.path) == (0, "", "")
     # Ended already: nothing is waited for here.
     assert daemon.wait(0) == 0
@@ -176,8 +175,7 @@ def test_other_unmounts_end_it(mount_daemon, source, command):
     assert daemon.wait() == 0
 
 
-def test_umount_says_who_keeps_it_busy(mount_daemon, source):
-    daemon = mount_daemon(source)
+def test_umount_says_who_keeps_it_busy(daemon):
     with open(daemon.path / "array.bin", "rb"):
         status, _, said = run("umount", daemon.path)
         assert status == 1
@@ -249,16 +247,14 @@ def test_a_process_that_cannot_be_asked_does_not_hide_the_others(tmp_path, monke
         os.close(os.open(tmp_path / "8/maps", os.O_WRONLY | os.O_NONBLOCK))
 
 
-def test_umount_says_who_has_mapped_it(mount_daemon, source):
-    daemon = mount_daemon(source)
+def test_umount_says_who_has_mapped_it(daemon):
     mapped = np.memmap(daemon.path / "array.bin", np.uint16, "r")
     assert f"({os.getpid()})" in run("umount", daemon.path)[2]
     assert mapped[1] == 1
     del mapped
 
 
-def test_lazy_umount_of_a_busy_mount(mount_daemon, source, data):
-    daemon = mount_daemon(source)
+def test_lazy_umount_of_a_busy_mount(daemon, data):
     with open(daemon.path / "array.bin", "rb") as file:
         assert run("umount", "--lazy", daemon.path) == (0, "", "")
         assert not daemon.mounted
@@ -266,8 +262,7 @@ def test_lazy_umount_of_a_busy_mount(mount_daemon, source, data):
     assert daemon.wait() == 0
 
 
-def test_sigterm_ends_a_busy_mount(mount_daemon, source):
-    daemon = mount_daemon(source)
+def test_sigterm_ends_a_busy_mount(daemon):
     file = os.open(daemon.path / "array.bin", os.O_RDONLY)
     daemon.signal(signal.SIGTERM)
     assert daemon.wait() == 0
@@ -485,9 +480,7 @@ def test_an_aborted_connection_ends_it(mount_fake, monkeypatch, tmp_path, throug
     assert not daemon.mounted
 
 
-def test_no_descriptors_or_threads_leak(mount_daemon, source):
-    daemon = mount_daemon(source)
-
+def test_no_descriptors_or_threads_leak(daemon):
     def use() -> tuple[int, int]:
         for _ in range(50):
             (daemon.path / "array.bin").read_bytes()

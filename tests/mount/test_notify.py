@@ -1,12 +1,12 @@
 """The threads that talk to the kernel on their own account."""
 
 import threading
-import time
 
 import pyfuse3
 import pytest
 import trio
 
+from tests.waiting import wait_until
 from zarrfs.fuse.notify import NotificationThread
 
 SECONDS = 30.0
@@ -51,9 +51,7 @@ class Kernel:
         assert inode not in self._held or self._held[inode].wait(SECONDS)
 
     def wait_for(self, count: int) -> None:
-        give_up = time.monotonic() + SECONDS
-        while len(self.dropped) < count and time.monotonic() < give_up:
-            time.sleep(0.005)
+        wait_until(lambda: len(self.dropped) >= count, SECONDS)
         assert len(self.dropped) == count
 
 
@@ -65,8 +63,15 @@ def kernel(monkeypatch) -> Kernel:
     return kernel
 
 
-def test_errors_end_nothing(kernel):
+@pytest.fixture
+def threads(kernel):
+    """They end with each test, before the kernel does."""
     threads = NotificationThread()
+    yield threads
+    assert threads.stop(SECONDS)
+
+
+def test_errors_end_nothing(threads, kernel):
     for inode in (3, 404, 5, 0, 7):
         threads.drop(inode)
         kernel.wait_until_busy()
@@ -74,11 +79,9 @@ def test_errors_end_nothing(kernel):
     threads.drop(5)
     kernel.wait_for(6)
     assert sorted(kernel.dropped) == [0, 3, 5, 5, 7, 404]
-    assert threads.stop(SECONDS)
 
 
-def test_an_inode_waits_once(kernel):
-    threads = NotificationThread()
+def test_an_inode_waits_once(threads, kernel):
     kernel.hold(1)
     threads.drop(1)
     kernel.wait_until_busy()
@@ -87,11 +90,9 @@ def test_an_inode_waits_once(kernel):
     kernel.let(1)
     kernel.wait_for(2)
     assert kernel.dropped == [1, 1]
-    assert threads.stop(SECONDS)
 
 
-def test_inodes_do_not_wait_for_each_other(kernel):
-    threads = NotificationThread()
+def test_inodes_do_not_wait_for_each_other(threads, kernel):
     held = range(1, 32)
     kernel.hold(*held)
     for inode in held:
@@ -104,11 +105,9 @@ def test_inodes_do_not_wait_for_each_other(kernel):
     for inode in held:
         kernel.let(inode)
     kernel.wait_for(131)
-    assert threads.stop(SECONDS)
 
 
-def test_there_are_so_many_threads_and_no_more(kernel):
-    threads = NotificationThread()
+def test_there_are_so_many_threads_and_no_more(threads, kernel):
     kernel.hold(*range(100))
     for inode in range(100):
         threads.drop(inode)
@@ -128,8 +127,7 @@ def notifying() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name.startswith("fuse-notify")]
 
 
-def test_stop_does_not_wait_for_a_kernel_that_does_not_return(kernel):
-    threads = NotificationThread()
+def test_stop_does_not_wait_for_a_kernel_that_does_not_return(threads, kernel):
     kernel.hold(1, 2)
     threads.drop(1)
     threads.drop(2)
@@ -144,8 +142,7 @@ def test_stop_does_not_wait_for_a_kernel_that_does_not_return(kernel):
     assert sorted(kernel.dropped) == [1, 2]
 
 
-async def test_settled_waits_for_what_was_dropped(kernel):
-    threads = NotificationThread()
+async def test_settled_waits_for_what_was_dropped(threads, kernel):
     await threads.settled()  # nothing to wait for
     kernel.hold(1)
     threads.drop(1)
@@ -161,8 +158,7 @@ async def test_settled_waits_for_what_was_dropped(kernel):
     await threads.settled()
 
 
-async def test_settled_waits_for_no_other_inode(kernel):
-    threads = NotificationThread()
+async def test_settled_waits_for_no_other_inode(threads, kernel):
     kernel.hold(1, 2)
     threads.drop(1)
     threads.drop(2)
@@ -172,11 +168,9 @@ async def test_settled_waits_for_no_other_inode(kernel):
     assert kernel.dropped == [2]
     kernel.let(1)
     await threads.settled()
-    assert threads.stop(SECONDS)
 
 
-async def test_settled_waits_for_what_is_under_way(kernel):
-    threads = NotificationThread()
+async def test_settled_waits_for_what_is_under_way(threads, kernel):
     kernel.hold(404)
     threads.drop(404)
     await trio.to_thread.run_sync(kernel.wait_until_busy)
@@ -186,11 +180,9 @@ async def test_settled_waits_for_what_is_under_way(kernel):
         assert kernel.dropped == []
         kernel.let(404)
     assert kernel.dropped == [404]
-    assert threads.stop(SECONDS)
 
 
-async def test_what_concerns_one_inode_happens_in_its_order(kernel):
-    threads = NotificationThread()
+async def test_what_concerns_one_inode_happens_in_its_order(threads, kernel):
     happened = []
 
     def now(name: str) -> bool:
@@ -206,11 +198,9 @@ async def test_what_concerns_one_inode_happens_in_its_order(kernel):
     kernel.let(1)
     await threads.settled((1,))
     assert happened == [("a", 1), ("b", 2)]
-    assert threads.stop(SECONDS)
 
 
-async def test_pages_are_given_while_they_are_current(kernel):
-    threads = NotificationThread()
+async def test_pages_are_given_while_they_are_current(threads, kernel):
     current = True
     kernel.hold(3)
     threads.drop(3)

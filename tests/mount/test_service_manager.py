@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import zarr
 
+from tests.waiting import wait_until
 from zarrfs.daemon.system.service_manager import ServiceManager
 
 COMMAND = (sys.executable, "-m", "zarrfs")
@@ -173,11 +174,8 @@ def test_reload_shows_what_others_changed(mount_daemon, source):
         daemon.signal(signal.SIGHUP)
         daemon.wait_for_log("read everything again")
         assert os.fstat(opened.fileno()).st_size in (600_000, 700_000)
-    give_up = time.monotonic() + 20
     # The kernel is told by a thread of its own.
-    while (daemon.path / "array.bin").stat().st_size != 700_000:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    wait_until(lambda: (daemon.path / "array.bin").stat().st_size == 700_000)
     read = np.fromfile(daemon.path / "array.bin", np.uint16).reshape(700, 500)
     assert (read == array[:]).all()
     assert sorted(os.listdir(daemon.path / "chunks")) == [str(i) for i in range(7)]

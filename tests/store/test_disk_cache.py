@@ -57,8 +57,12 @@ def whole(store: Store, key: str) -> bytes:
     return bytes(store.get(key, limit=10_000).data)
 
 
-def test_what_was_read_once_is_not_fetched_again(server, opened):
-    store = opened()
+@pytest.fixture
+def store(opened):
+    return opened()
+
+
+def test_what_was_read_once_is_not_fetched_again(server, store):
     assert whole(store, "c/1") == b"c/1" + DATA
     server.counts.reset()
     assert whole(store, "c/1") == b"c/1" + DATA
@@ -82,8 +86,7 @@ def test_nothing_is_asked_for_what_never_changes(server, opened):
     assert server.counts.total == 0
 
 
-def test_several_objects_some_of_which_are_kept(server, opened):
-    store = opened()
+def test_several_objects_some_of_which_are_kept(server, store):
     for key in KEYS[::2]:
         whole(store, key)
     server.counts.reset()
@@ -114,8 +117,7 @@ def test_parts_of_an_object_are_all_of_one_state(server, opened):
     assert bytes(first.data) == b"xyz"
 
 
-def test_ones_own_writes_are_seen(server, opened):
-    store = opened()
+def test_ones_own_writes_are_seen(server, store):
     before = store.get("c/1", limit=10_000).info.generation
     store.put("c/1", [b"mine"], expected=before)
     assert whole(store, "c/1") == b"mine"
@@ -123,8 +125,7 @@ def test_ones_own_writes_are_seen(server, opened):
     assert store.get("c/1", limit=10) is None
 
 
-def test_after_a_conflict_the_store_is_asked(server, opened):
-    store = opened()
+def test_after_a_conflict_the_store_is_asked(server, store):
     before = store.get("c/1", limit=10_000).info.generation
     server.put("b", "a/c/1", b"theirs")
     with pytest.raises(StoreConflict):
@@ -132,8 +133,7 @@ def test_after_a_conflict_the_store_is_asked(server, opened):
     assert whole(store, "c/1") == b"theirs"
 
 
-def test_metadata_are_not_kept(server, opened, tmp_path):
-    store = opened()
+def test_metadata_are_not_kept(server, store, tmp_path):
     assert whole(store, "zarr.json") == b"{}"
     server.put("b", "a/zarr.json", b"[]")
     assert whole(store, "zarr.json") == b"[]"
@@ -141,8 +141,7 @@ def test_metadata_are_not_kept(server, opened, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "extended", "divided elsewhere"])
-def test_a_damaged_file_is_a_miss(server, opened, tmp_path, damage):
-    store = opened()
+def test_a_damaged_file_is_a_miss(server, store, tmp_path, damage):
     whole(store, "c/1")
     (path,) = files(tmp_path)
     content = path.read_bytes()
@@ -232,9 +231,7 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
         CacheFiles(str(tmp_path / "file"), PLENTY)
 
 
-def test_a_disk_that_is_full_is_no_error(opened, tmp_path, monkeypatch):
-    store = opened()
-
+def test_a_disk_that_is_full_is_no_error(store, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

@@ -20,8 +20,12 @@ def read(store, key: str) -> bytes | None:
     return None if blob is None else bytes(blob.data)
 
 
-def test_what_was_put_is_read(writable):
-    store = writable.store
+@pytest.fixture
+def store(writable):
+    return writable.store
+
+
+def test_what_was_put_is_read(store):
     assert store.read_only is None
     info = store.put("c/0/1", [DATA], expected=None)
     assert (info.size, info.generation) == (len(DATA), store.info("c/0/1").generation)
@@ -64,8 +68,7 @@ def test_a_large_object_can_be_put_and_replaced(writable):
     assert (bytes(blob.data), blob.info.generation) == (data[::-1], second.generation)
 
 
-def test_several_objects_or_none_can_be_put_together(writable):
-    store = writable.store
+def test_several_objects_or_none_can_be_put_together(store):
     assert store.put_many([]) == []
     infos = store.put_many([Put(key, [key.encode()], None) for key in "xy"])
     assert [info.generation for info in infos] == [store.info(key).generation for key in "xy"]
@@ -73,8 +76,7 @@ def test_several_objects_or_none_can_be_put_together(writable):
     assert isinstance(again, StoreConflict)
 
 
-def test_a_put_replaces_only_what_it_expects(writable):
-    store = writable.store
+def test_a_put_replaces_only_what_it_expects(store):
     first = store.put("x", [b"one"], expected=None)
     second = store.put("x", [b"two"], expected=first.generation)
     assert second.generation != first.generation
@@ -88,8 +90,7 @@ def test_a_put_replaces_only_what_it_expects(writable):
     assert read(store, "x") == b"three"
 
 
-def test_a_generation_that_was_read_can_be_expected(writable):
-    store = writable.store
+def test_a_generation_that_was_read_can_be_expected(store, writable):
     writable.put("x", DATA)
     store.put("x", [b"1"], expected=store.info("x").generation)
     store.put("x", [b"2"], expected=store.get("x", limit=9).info.generation)
@@ -98,8 +99,7 @@ def test_a_generation_that_was_read_can_be_expected(writable):
     assert read(store, "x") == b"3"
 
 
-def test_a_change_behind_our_back_is_a_conflict(writable):
-    store = writable.store
+def test_a_change_behind_our_back_is_a_conflict(store, writable):
     ours = store.put("x", [b"ours"], expected=None)
     writable.put("x", b"theirs")
     with pytest.raises(StoreConflict):
@@ -113,8 +113,7 @@ def test_a_change_behind_our_back_is_a_conflict(writable):
     assert read(store, "x") is None
 
 
-def test_delete(writable):
-    store = writable.store
+def test_delete(store):
     for expected in (ANY, None, ("nonsense",)):
         store.delete("x", expected=expected)
         store.delete("no/such/directory", expected=expected)
@@ -130,8 +129,7 @@ def test_delete(writable):
     assert (store.info("x"), list(store.list_dir(""))) == (None, [])
 
 
-def test_of_64_racing_puts_one_wins(writable):
-    store = writable.store
+def test_of_64_racing_puts_one_wins(store):
     start = threading.Barrier(64)
     expected = None
     for turn in range(2):
@@ -151,9 +149,8 @@ def test_of_64_racing_puts_one_wins(writable):
         assert expected == results[winner].generation
 
 
-def test_every_writer_that_reads_merges_and_puts_again_is_heard(writable):
+def test_every_writer_that_reads_merges_and_puts_again_is_heard(store):
     """What keeps two mounts from losing each other's elements."""
-    store = writable.store
     store.put("x", [bytes(16)], expected=None)
 
     def write(i: int) -> None:
@@ -172,8 +169,7 @@ def test_every_writer_that_reads_merges_and_puts_again_is_heard(writable):
     assert read(store, "x") == bytes(range(1, 17))
 
 
-def test_a_reader_never_sees_a_torn_object(writable):
-    store = writable.store
+def test_a_reader_never_sees_a_torn_object(store):
     size = 200_000
     # A reader may begin after the first of the other puts.
     seen: dict[object, int] = {store.put("c/x", [bytes(size)], expected=None).generation: 0}
@@ -208,9 +204,7 @@ def test_a_reader_never_sees_a_torn_object(writable):
     assert len(seen) > 40
 
 
-def test_many_objects_of_one_directory_are_put_at_once(writable):
-    store = writable.store
-
+def test_many_objects_of_one_directory_are_put_at_once(store):
     def put(i: int) -> object:
         return store.put(f"a/b/c/{i % 3}/{i}", [b"%d" % i], expected=None).generation
 
@@ -238,9 +232,7 @@ def test_a_key_of_odd_characters_names_that_object(writable):
         assert writable.store.info(f"dir/{name}") is None
 
 
-def test_nothing_stays_open_and_nothing_is_left(writable, open_fds: Callable[[], int]):
-    store = writable.store
-
+def test_nothing_stays_open_and_nothing_is_left(store, open_fds: Callable[[], int]):
     def use() -> None:
         generation = store.put("dir/x", [DATA], expected=ANY).generation
         with pytest.raises(StoreConflict):

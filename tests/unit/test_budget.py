@@ -12,8 +12,12 @@ from zarrfs.memory.budget import MemoryBudget
 pytestmark = pytest.mark.timeout(30)
 
 
-def test_reserve_and_release():
-    budget = MemoryBudget(100)
+@pytest.fixture
+def budget():
+    return MemoryBudget(100)
+
+
+def test_reserve_and_release(budget):
     budget.reserve(60)
     budget.reserve(40)
     assert budget.used == 100
@@ -21,8 +25,7 @@ def test_reserve_and_release():
     assert (budget.used, budget.highest, budget.total) == (30, 100, 100)
 
 
-def test_what_is_cached_gives_way():
-    budget = MemoryBudget(100)
+def test_what_is_cached_gives_way(budget):
     asked = []
 
     def reclaim(wanted):
@@ -36,8 +39,7 @@ def test_what_is_cached_gives_way():
     assert budget.used == 95
 
 
-def test_without_waiting():
-    budget = MemoryBudget(100)
+def test_without_waiting(budget):
     assert budget.try_reserve(70)
     assert not budget.try_reserve(31)
     assert budget.try_reserve(30)
@@ -54,8 +56,7 @@ def waiting(budget, size):
     return thread
 
 
-def test_waits_for_something_to_reclaim():
-    budget = MemoryBudget(100)
+def test_waits_for_something_to_reclaim(budget):
     budget.reserve(100)
     thread = waiting(budget, 30)
     assert thread.is_alive()
@@ -83,8 +84,7 @@ def test_many_threads_stay_within_it():
     assert budget.highest <= budget.total
 
 
-def test_what_is_in_use_already_is_charged_whether_or_not_it_fits():
-    budget = MemoryBudget(100)
+def test_what_is_in_use_already_is_charged_whether_or_not_it_fits(budget):
     budget.reserve(90)
     budget.charge(20)
     assert (budget.used, budget.highest) == (110, 110)
@@ -93,8 +93,7 @@ def test_what_is_in_use_already_is_charged_whether_or_not_it_fits():
     assert budget.try_reserve(10)
 
 
-def test_an_attempt_is_made_again_when_something_comes_free():
-    budget = MemoryBudget(100)
+def test_an_attempt_is_made_again_when_something_comes_free(budget):
     tried: list[int] = []
 
     def take() -> bool:
@@ -155,9 +154,8 @@ def test_a_thread_is_woken_with_the_lock_of_the_budget_held_elsewhere():
     assert not thread.is_alive()
 
 
-def test_more_and_less():
+def test_more_and_less(budget):
     """A lower total has what is cached given up; what was planned before still succeeds."""
-    budget = MemoryBudget(100)
     cached = [40, 40]
 
     def reclaim(wanted):

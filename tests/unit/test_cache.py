@@ -53,9 +53,13 @@ def hold(store, operation):
     return go
 
 
+@pytest.fixture
+def array(cached):
+    return cached()
+
+
 class TestSingleFlight:
-    def test_one_load_for_many(self, store, cached):
-        array = cached()
+    def test_one_load_for_many(self, store, array):
         go = hold(store, "get")
         fetches = [array.start((3,)) for _ in range(50)]
         assert array.stats.shared == 49
@@ -67,8 +71,7 @@ class TestSingleFlight:
         assert store.count() == 1
         assert (array.stats.misses, array.stats.loads) == (1, 1)
 
-    def test_a_hit_asks_nobody(self, store, cached):
-        array = cached()
+    def test_a_hit_asks_nobody(self, store, array):
         array.read((1,))
         store.calls.clear()
         assert np.array_equal(array.read((1,)), stored_chunk(1))
@@ -76,8 +79,7 @@ class TestSingleFlight:
         assert store.calls == []
         assert array.stats.hits == 2
 
-    def test_get_does_not_wait_for_a_load(self, store, cached):
-        array = cached()
+    def test_get_does_not_wait_for_a_load(self, store, array):
         go = hold(store, "get")
         fetch = array.start((1,))
         assert array.array.get((1,)) is None
@@ -92,8 +94,7 @@ class TestSingleFlight:
         assert fetch.error is None
         assert seen == [(1,), (1,)]
 
-    def test_cached_chunks_cannot_be_changed(self, cached):
-        array = cached()
+    def test_cached_chunks_cannot_be_changed(self, array):
         array.read((1,))
         with pytest.raises(ValueError, match="read-only"):
             array.array.get((1,))[0] = 5
@@ -123,8 +124,7 @@ class TestErrors:
         finally:
             gc.enable()
 
-    def test_all_who_wait_for_a_failing_load_are_told_and_the_next_tries_again(self, store, cached):
-        array = cached()
+    def test_all_who_wait_for_a_failing_load_are_told_and_the_next_tries_again(self, store, array):
         go = threading.Event()
 
         def wait_and_fail(call):
@@ -159,8 +159,7 @@ class TestErrors:
         # What the failed load had reserved was given back.
         assert array.settled_use() == CHARGED * (CHUNKS - 1)
 
-    def test_one_whose_answer_fails_does_not_disturb_the_others(self, store, cached):
-        array = cached()
+    def test_one_whose_answer_fails_does_not_disturb_the_others(self, store, array):
         go = hold(store, "get")
         gone = Fetch()
 
@@ -236,8 +235,7 @@ class TestEviction:
         assert second.error is None
         assert array.held(self.indices()) == [(1,)]
 
-    def test_dropping_gives_the_memory_back(self, cached):
-        array = cached()
+    def test_dropping_gives_the_memory_back(self, array):
         array.start(*self.indices()).wait()
         array.array._loads.drop_stored({(1,), (2,)})
         assert array.settled_use() == CHARGED * (CHUNKS - 2)

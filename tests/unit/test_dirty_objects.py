@@ -3,6 +3,7 @@
 import threading
 
 import numpy as np
+import pytest
 
 from tests.fs.arrays import open_array
 from tests.fs.documents import array_document, sharding
@@ -36,9 +37,13 @@ def written(dirty: DirtyObjects, tile: Index, count: int, value: int = 0) -> Non
                 return
 
 
-def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():
+@pytest.fixture
+def dirty():
+    return objects()
+
+
+def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays(dirty):
     """Few changes that become many meanwhile, and chunks that are new meanwhile."""
-    dirty = objects()
     written(dirty, CHUNK, 3)
     assert dirty.begin(CHUNK)
     found = dirty.find(CHUNK)
@@ -55,8 +60,7 @@ def test_what_changes_between_the_list_and_the_copy_is_in_it_or_stays():
     assert not dirty
 
 
-def test_an_object_that_changes_in_part_while_it_is_stored_is_not_whole_any_more():
-    dirty = objects()
+def test_an_object_that_changes_in_part_while_it_is_stored_is_not_whole_any_more(dirty):
     written(dirty, CHUNK, 1000, 1)
     assert dirty.bytes_in(CHUNK) == (2000, True)
     assert dirty.begin(CHUNK)
@@ -85,9 +89,8 @@ def test_what_is_stored_during_a_snapshot_leaves_the_others_in_it():
     assert seen == [(0,), (2,)]
 
 
-def test_nobody_who_asks_waits_for_whoever_copies():
+def test_nobody_who_asks_waits_for_whoever_copies(dirty):
     """The event loop asks all of these."""
-    dirty = objects()
     written(dirty, CHUNK, 900)
     answers: list[object] = []
 
@@ -106,8 +109,7 @@ def test_nobody_who_asks_waits_for_whoever_copies():
     assert len(answers) == 4
 
 
-def test_a_writer_whose_tile_is_stored_meanwhile_changes_another_one():
-    dirty = objects()
+def test_a_writer_whose_tile_is_stored_meanwhile_changes_another_one(dirty):
     written(dirty, CHUNK, 900, 1)
     stale = dirty.find(CHUNK)
     assert dirty.begin(CHUNK)
@@ -150,8 +152,7 @@ def test_an_object_has_all_bytes_of_its_changed_tiles_to_be_stored():
     assert dirty.bytes_in((0,)) == (3 * 8192, True)
 
 
-def test_what_somebody_stores_need_not_be_waited_for():
-    dirty = objects()
+def test_what_somebody_stores_need_not_be_waited_for(dirty):
     written(dirty, CHUNK, 1)
     assert dirty.begin(CHUNK, wait=False)
     assert not dirty.begin(CHUNK, wait=False)
@@ -198,8 +199,7 @@ def test_who_reads_comes_and_goes_under_the_lock():
     assert missed == []
 
 
-def test_an_object_that_could_not_be_stored_comes_after_all_others():
-    dirty = objects()
+def test_an_object_that_could_not_be_stored_comes_after_all_others(dirty):
     for number in range(2):
         written(dirty, (number,), 10)
     for number in (0, 1, 0):
@@ -220,8 +220,7 @@ def test_an_object_that_is_new_as_a_whole_comes_before_older_parts_of_any_array(
     assert whole < parts
 
 
-def test_what_is_scheduled_is_left_to_whoever_stores_it():
-    dirty = objects()
+def test_what_is_scheduled_is_left_to_whoever_stores_it(dirty):
     written(dirty, (0,), 1000)
     written(dirty, (1,), 10)
     assert listed(dirty, partly=False) == (0,)
@@ -240,8 +239,7 @@ def test_what_is_scheduled_is_left_to_whoever_stores_it():
     assert listed(dirty, partly=False) == (0,)
 
 
-def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone():
-    dirty = objects()
+def test_what_is_scheduled_beside_being_stored_is_counted_once_it_is_gone(dirty):
     written(dirty, (0,), 10)
     assert dirty.begin((0,))
     written(dirty, (0,), 1000)
@@ -260,8 +258,7 @@ def whole(dirty: DirtyObjects, tile: Index, value: int) -> tuple[Index, TileChan
     return tile, TileChanges(form, 0.0, np.full(form.shape, value, "<i2")), False
 
 
-def test_new_tiles_are_due_at_once_unless_others_changed_them():
-    dirty = objects()
+def test_new_tiles_are_due_at_once_unless_others_changed_them(dirty):
     written(dirty, (1,), 3, 1)
     assert dirty.put([whole(dirty, (0,), 5), whole(dirty, (1,), 6)]) == [(1,)]
     assert dirty.schedule_whole([(0,), (1,)]) == [(0,)]

@@ -42,9 +42,13 @@ def sharded(tmp_path):
     return tmp_path / "g"
 
 
+@pytest.fixture
+def m(mount, sharded):
+    return mount(sharded)
+
+
 class TestStat:
-    def test_stored_bytes(self, mount, sharded):
-        m = mount(sharded)
+    def test_stored_bytes(self, m, sharded):
         shard = (sharded / "a/c/0/0").stat()
         assert m.stat("a/array.bin").stored == shard.st_size
         assert m.stat("a/array.npy").stored == shard.st_size
@@ -58,8 +62,7 @@ class TestStat:
         size = (sharded / "a/c/0/0").stat().st_size if most == 2 else 10 * 8 * 4
         assert mount(sharded).stat("a/array.bin").stored == size
 
-    def test_stored_bytes_of_an_inner_chunk_whose_index_is_at_hand(self, mount, sharded):
-        m = mount(sharded)
+    def test_stored_bytes_of_an_inner_chunk_whose_index_is_at_hand(self, m, sharded):
         assert m.stat("a/chunks/0/0").stored == 2 * 4 * 4
         m.read("a/chunks/0/0")
         lengths = [m.stat(f"a/chunks/{i}/{j}").stored for i in range(3) for j in range(2)]
@@ -137,16 +140,14 @@ class TestStat:
         assert len(set(inodes)) == len(inodes)
         assert inodes[0] == 1
 
-    def test_an_inode_that_was_never_given_out(self, mount, sharded):
-        m = mount(sharded)
+    def test_an_inode_that_was_never_given_out(self, m):
         for inode in (0, 3, 33, 10**6, 1 << 63):
             with pytest.raises(EntryNotFound):
                 m.loop.run(m.fs.getattr, inode)
             with pytest.raises(EntryNotFound):
                 m.open_inode(inode)
 
-    def test_space(self, mount, sharded):
-        m = mount(sharded)
+    def test_space(self, mount, m):
         space = m.loop.run(m.fs.statfs)
         assert 0 < space.free < space.total
         m = mount(MemoryStore({"zarr.json": group_document()}))
@@ -155,8 +156,7 @@ class TestStat:
 
 
 class TestExtendedAttributes:
-    def test_of_an_array(self, mount, sharded):
-        m = mount(sharded)
+    def test_of_an_array(self, m, sharded):
         values = m.xattrs("a")
         assert m.xattrs("a/array.bin") == values
         assert m.xattrs("a/array.npy") == values
@@ -176,9 +176,7 @@ class TestExtendedAttributes:
         assert json.loads(values["user.zarrfs.shard_counts"]) == [2, 1]
         assert values["user.zarrfs.dtype"] == b"<i4"
 
-    def test_of_chunks_and_shards(self, mount, sharded):
-        m = mount(sharded)
-
+    def test_of_chunks_and_shards(self, m):
         def values(path):
             return {name: value.decode() for name, value in m.xattrs(path).items()}
 
@@ -303,9 +301,8 @@ class TestStoresThatRefuse:
         assert m.read("a/array.bin") == np.full(4, 7, "<i2").tobytes()
 
 
-def test_attributes_of_the_system_cost_nothing(mount, sharded, monkeypatch):
+def test_attributes_of_the_system_cost_nothing(m, monkeypatch):
     """As `ls -l` asks for of each entry: nothing is encoded, and no thread is asked."""
-    m = mount(sharded)
     inode = m.stat("a").inode
     monkeypatch.setattr(xattrs, "_encoded", None)
     monkeypatch.setattr(m.fs._threads, "run", None)

@@ -68,9 +68,13 @@ def look_at_others(m, count: int = 20, first: int = 20) -> None:
         m.stat(f"a{i}/array.bin")
 
 
+@pytest.fixture
+def m(small):
+    return small(many(60))
+
+
 class TestHowMany:
-    def test_stay_below_the_bound(self, small):
-        m = small(many(60))
+    def test_stay_below_the_bound(self, m):
         highest = 0
         for i in range(60):
             assert m.read(f"a{i}/array.bin") == content(i)
@@ -105,8 +109,7 @@ class TestHowMany:
         # 340 of the array itself; the rest is the same for any number of arrays.
         assert each < 1500
 
-    def test_nothing_is_left_of_what_the_kernel_has_forgotten(self, small):
-        m = small(many(60))
+    def test_nothing_is_left_of_what_the_kernel_has_forgotten(self, m):
         inodes = []
         for i in range(60):
             inodes.append(m.stat(f"a{i}").inode)
@@ -135,8 +138,7 @@ class TestHowMany:
             gc.enable()
         assert m.stats()["memory"]["budget"] == 32 << 20
 
-    def test_the_memory_of_cached_chunks_comes_back(self, small):
-        m = small(many(60))
+    def test_the_memory_of_cached_chunks_comes_back(self, m):
         for i in range(60):
             m.read(f"a{i}/array.bin")
         # A thread drops the chunks of the last arrays.
@@ -144,8 +146,7 @@ class TestHowMany:
 
 
 class TestNobodyCanTell:
-    def test_the_kernel_asks_again_and_drops_its_pages(self, small):
-        m = small(many(60))
+    def test_the_kernel_asks_again_and_drops_its_pages(self, m):
         for _ in range(2):
             file = m.open("a0/array.bin")
             file.read_all()
@@ -157,16 +158,14 @@ class TestNobodyCanTell:
         assert told <= set(m.dropped.inodes)
         assert not m.open("a0/array.bin").keep_cache
 
-    def test_other_metadata_by_now(self, small):
-        m = small(many(60))
+    def test_other_metadata_by_now(self, m):
         inode = m.stat("a0/array.bin").inode
         look_at_others(m)
         m.store.put("a0/zarr.json", array_document((6,), CHUNKS))
         assert m.loop.run(m.fs.getattr, inode).size == 12
         assert m.open_inode(inode).read_all() == content(0)[:12]
 
-    def test_a_node_that_is_gone_by_now(self, small):
-        m = small(many(60))
+    def test_a_node_that_is_gone_by_now(self, m):
         inode = m.stat("a0/array.bin").inode
         look_at_others(m)
         for key in ("a0/zarr.json", "a0/c/0", "a0/c/1"):
@@ -213,8 +212,7 @@ class TestWhatStays:
         look_at_others(m)
         assert {"g", "g/x"}.isdisjoint(live(m))
 
-    def test_an_open_file(self, small):
-        m = small(many(60))
+    def test_an_open_file(self, m):
         file = m.open("a0/chunks/1")
         node = weakref.ref(m.tree.nodes.peek("a0"))
         look_at_others(m)
@@ -310,8 +308,7 @@ class TestWhatStays:
 
 
 class TestTogether:
-    def test_a_node_is_made_once(self, small):
-        m = small(many(60))
+    def test_a_node_is_made_once(self, m):
         inode = m.stat("a0/array.bin").inode
         look_at_others(m)
         places = []

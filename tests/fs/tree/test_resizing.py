@@ -41,11 +41,8 @@ def stored(store, tmp_path):
 
 
 @pytest.fixture
-def fs(root, loop):
-    store = WriteStore.of_directory(root)
-    mounted = Writable(loop, store, resize=True)
-    yield mounted
-    mounted.close()
+def fs(root, opened):
+    return opened(WriteStore.of_directory(root), resize=True)
 
 
 def rows_of(fs):
@@ -118,13 +115,13 @@ def test_rows_that_are_not_in_the_metadata_yet_stay_when_far_more_come(fs, tmp_p
     assert np.array_equal(stored(fs.store, tmp_path), expected)
 
 
-def test_elements_that_others_left_do_not_come_in_from_memory(root, loop, tmp_path):
+def test_elements_that_others_left_do_not_come_in_from_memory(root, opened, tmp_path):
     """A chunk that reaches beyond the end was read before it was cleared there."""
     whole = values(6, 5)
     # As software that changes the metadata alone leaves it.
     document = (root / "zarr.json").read_bytes()
     (root / "zarr.json").write_bytes(document.replace(b"6", b"5", 1))
-    fs = Writable(loop, WriteStore.of_directory(root), resize=True)
+    fs = opened(WriteStore.of_directory(root), resize=True)
     assert rows_of(fs) == 5
     file = fs.edit("array.bin")
     assert file.read(0, 5 * ROW) == whole[:5].tobytes()
@@ -134,7 +131,6 @@ def test_elements_that_others_left_do_not_come_in_from_memory(root, loop, tmp_pa
     expected = np.full((1001, 5), FILL, "<i2")
     expected[:5], expected[1000, 0] = whole[:5], 7
     assert np.array_equal(stored(fs.store, tmp_path), expected)
-    fs.close()
 
 
 def test_a_store_that_fails_leaves_the_size(fs, tmp_path):
@@ -153,10 +149,10 @@ def test_a_store_that_fails_leaves_the_size(fs, tmp_path):
     assert np.array_equal(stored(fs.store, tmp_path), expected)
 
 
-def test_partly_new_chunks_make_room_for_others(tmp_path, loop):
+def test_partly_new_chunks_make_room_for_others(tmp_path, opened):
     """They are stored once nothing else is about to free memory, such as the new length."""
     root = make(tmp_path / "long", shape=(64, 5))
-    fs = Writable(loop, WriteStore.of_directory(root), resize=True, flush_delay=3600)
+    fs = opened(WriteStore.of_directory(root), resize=True)
     budget = fs.write_back.budget
     budget.total = budget.most = 3 * fs.array().largest_change
     file = fs.edit("array.bin")
@@ -166,12 +162,11 @@ def test_partly_new_chunks_make_room_for_others(tmp_path, loop):
         expected[row] = 0
     file.close()
     assert np.array_equal(stored(fs.store, tmp_path), expected)
-    fs.close()
 
 
-def test_it_is_stored_when_nobody_asks_and_who_looks_hears_why_it_cannot_be_yet(root, loop):
+def test_it_is_stored_when_nobody_asks_and_who_looks_hears_why_it_cannot_be_yet(root, opened):
     store = WriteStore.of_directory(root)
-    fs = Writable(loop, store, resize=True, flush_delay=0.02)
+    fs = opened(store, resize=True, flush_delay=0.02)
 
     store.before = refusing(StoreUnavailable, "put", key="zarr.json")
     file = fs.edit("array.bin")
@@ -183,7 +178,6 @@ def test_it_is_stored_when_nobody_asks_and_who_looks_hears_why_it_cannot_be_yet(
     store.before = lambda _request: None
     wait_until(lambda: rows_of(fs) == 7)
     file.close()
-    fs.close()
 
 
 @pytest.mark.parametrize("refused", ["", "zarr.json"], ids=["all", "metadata"])
@@ -213,10 +207,10 @@ def test_what_cannot_be_stored_comes_with_the_next_mount(root, loop, tmp_path, r
     assert not (tmp_path / "journal").exists()
 
 
-def test_an_attempt_that_failed_after_all_was_stored_does_no_harm(root, loop):
+def test_an_attempt_that_failed_after_all_was_stored_does_no_harm(root, opened):
     """The metadata say more rows than this mount believes, and it makes the array longer still."""
     store = WriteStore.of_directory(root)
-    fs = Writable(loop, store, resize=True, flush_delay=3600)
+    fs = opened(store, resize=True)
     file = fs.edit("array.bin")
     file.write(6 * ROW, bytes(ROW))
 
@@ -227,29 +221,27 @@ def test_an_attempt_that_failed_after_all_was_stored_does_no_harm(root, loop):
     file.write(7 * ROW, bytes(ROW))
     file.fsync()
     assert rows_of(fs) == 8
-    fs.close()
 
 
-def test_bytes_that_are_no_elements_do_not_make_it_longer(tmp_path, loop):
+def test_bytes_that_are_no_elements_do_not_make_it_longer(tmp_path, opened):
     zarr.create_array(tmp_path / "a", shape=(3, 4), chunks=(2, 4), dtype=bool)[...] = True
-    fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), resize=True)
+    fs = opened(WriteStore.of_directory(tmp_path / "a"), resize=True)
     file = fs.edit("array.bin")
     with pytest.raises(InvalidElement):
         file.write(12, b"\0\1\2\3")
     assert fs.stat("array.bin").size == 12
     file.close()
     assert rows_of(fs) == 3
-    fs.close()
 
 
 @pytest.mark.parametrize("case", ["fixed", "F", "scalar", "thin"])
-def test_what_cannot_be_resized(tmp_path, loop, case):
+def test_what_cannot_be_resized(tmp_path, opened, case):
     shape = {"scalar": (), "thin": (3, 0)}.get(case, (6, 5))
     array = zarr.create_array(tmp_path / "a", shape=shape, dtype="<i2")
     if array.size:
         array[...] = 1
     config = {"resize": case != "fixed", "order": "F" if case == "F" else "C"}
-    fs = Writable(loop, WriteStore.of_directory(tmp_path / "a"), **config)
+    fs = opened(WriteStore.of_directory(tmp_path / "a"), **config)
     size = int(np.prod(shape)) * 2
     assert truncate(fs, "array.bin", size).size == size
     with pytest.raises(NotPermitted):
@@ -259,7 +251,6 @@ def test_what_cannot_be_resized(tmp_path, loop, case):
         file.write(size, b"ab")
     file.close()
     assert truncate(fs, "array.bin", 0).size == size
-    fs.close()
 
 
 def eight_rows_at_most(path):
@@ -274,8 +265,8 @@ def eight_rows_at_most(path):
     return store
 
 
-def test_a_grid_that_ends_somewhere(tmp_path, loop):
-    fs = Writable(loop, eight_rows_at_most(tmp_path / "a"), resize=True)
+def test_a_grid_that_ends_somewhere(tmp_path, opened):
+    fs = opened(eight_rows_at_most(tmp_path / "a"), resize=True)
     file = fs.edit("array.bin")
     assert file.write(6 * ROW, bytes(5 * ROW)) == 2 * ROW
     with pytest.raises(FileTooLarge):
@@ -284,7 +275,6 @@ def test_a_grid_that_ends_somewhere(tmp_path, loop):
     with pytest.raises(FileTooLarge):
         truncate(fs, "array.bin", 9 * ROW)
     assert fs.stat("array.bin").size == 8 * ROW
-    fs.close()
 
 
 def test_whoever_reads_metadata_again_has_all_pages_dropped(fs):
@@ -362,9 +352,9 @@ def test_what_is_no_header_does_not_replace_one(fs):
 
 
 @pytest.mark.parametrize("rows", [7, 8, 9])
-def test_a_header_tells_of_as_many_rows_as_there_can_be(tmp_path, loop, rows):
+def test_a_header_tells_of_as_many_rows_as_there_can_be(tmp_path, opened, rows):
     """Of more, it tells nothing."""
-    fs = Writable(loop, eight_rows_at_most(tmp_path / "a"), resize=True)
+    fs = opened(eight_rows_at_most(tmp_path / "a"), resize=True)
     np.save(tmp_path / "new.npy", values(rows, 5))
     content = (tmp_path / "new.npy").read_bytes()
     truncate(fs, "array.npy", 0)
@@ -376,7 +366,6 @@ def test_a_header_tells_of_as_many_rows_as_there_can_be(tmp_path, loop, rows):
         file.write(0, content[:128])
     assert fs.stat("array.npy").size == 128 + (rows * ROW if rows <= 8 else 0)
     file.close()
-    fs.close()
 
 
 @pytest.mark.parametrize("path", ["array.bin", "array.npy"])
