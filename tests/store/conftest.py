@@ -8,7 +8,7 @@ import threading
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -122,6 +122,13 @@ def _handler(server: HttpServer) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(data[start:stop])
 
     return Handler
+
+
+@pytest.fixture
+def opening() -> Iterator[Callable[..., Store]]:
+    """``opening(source, config)``: the store, which is closed after the test."""
+    with ExitStack() as stack:
+        yield lambda *given: stack.enter_context(closing(open_store(*given)))
 
 
 @pytest.fixture

@@ -141,11 +141,11 @@ def test_a_missing_archive(path, quick):
         open_store(f"zip://::file://{path}", StoreConfig(retry=quick))
 
 
-def test_a_zip_file_over_http(path, http_server, quick):
+def test_a_zip_file_over_http(opening, path, http_server, quick):
     write_zip(path, {"a/x": DATA})
     http_server.objects["/store.zip"] = path.read_bytes()
     config = StoreConfig(retry=quick)
-    store = open_store(f"zip://a::{http_server.url}/store.zip", config)
+    store = opening(f"zip://a::{http_server.url}/store.zip", config)
     assert store.get("x", limit=5000).data == DATA
     write_zip(path, {"a/x": b"new"})
     http_server.objects["/store.zip"] = path.read_bytes()
@@ -153,11 +153,10 @@ def test_a_zip_file_over_http(path, http_server, quick):
     del http_server.objects["/store.zip"]
     with pytest.raises(StoreError, match="archive was deleted"):
         store.get("x", limit=5000)
-    store.close()
 
 
 @pytest.mark.parametrize("named", ["by the URL", "by an option"])
-def test_a_compressed_tar_file_over_http(tmp_path, http_server, quick, named):
+def test_a_compressed_tar_file_over_http(opening, tmp_path, http_server, quick, named):
     """It is read from its beginning to its end."""
     (tmp_path / "x").write_bytes(DATA)
     with tarfile.open(tmp_path / "store.tgz", "w:gz") as archive:
@@ -167,19 +166,17 @@ def test_a_compressed_tar_file_over_http(tmp_path, http_server, quick, named):
     url, options = f"tar://dir::{place}", {}
     if named == "by an option":
         url, options = "tar://dir", {"fo": place}
-    store = open_store(url, StoreConfig(retry=quick, storage_options=options))
+    store = opening(url, StoreConfig(retry=quick, storage_options=options))
     assert store.get("x", limit=5000).data == DATA
-    store.close()
 
 
-def test_a_tar_file(tmp_path, quick):
+def test_a_tar_file(opening, tmp_path, quick):
     (tmp_path / "x").write_bytes(DATA)
     with tarfile.open(tmp_path / "store.tar", "w") as archive:
         archive.add(tmp_path / "x", "dir/x")
-    store = open_store(f"tar://dir::file://{tmp_path}/store.tar", StoreConfig(retry=quick))
+    store = opening(f"tar://dir::file://{tmp_path}/store.tar", StoreConfig(retry=quick))
     assert store.get("x", limit=5000).data == DATA
     assert list(store.list_dir("")) == ["x"]
-    store.close()
 
 
 def test_a_zip_file_names_nothing_outside(path, opened, tmp_path):

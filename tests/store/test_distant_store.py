@@ -205,9 +205,9 @@ def test_a_pause_keeps_no_other_request_from_being_sent(server, opened, monkeypa
     assert server.counts.total == len(MANY) + 8
 
 
-def test_one_failed_part_of_an_upload_is_sent_again_alone(server):
+def test_one_failed_part_of_an_upload_is_sent_again_alone(opening, server):
     server.link = Link()
-    store = open_store("s3://b/new", StoreConfig(server.s3_options(), retry=QUICK))
+    store = opening("s3://b/new", StoreConfig(server.s3_options(), retry=QUICK))
     data = bytes(range(256)) * (40 << 12)
     store.put("first", [b"x"], expected=ANY)
     parts = []
@@ -222,13 +222,12 @@ def test_one_failed_part_of_an_upload_is_sent_again_alone(server):
     store.put("large", [data], expected=ANY)
     assert len(parts) == 3 + 1
     assert bytes(server.objects.get("b", "new/large").data) == data
-    store.close()
 
 
 @pytest.mark.parametrize("kind", ["get", "get_many", "put"])
-def test_a_server_that_is_away_for_a_while_is_waited_for(server, kind):
+def test_a_server_that_is_away_for_a_while_is_waited_for(opening, server, kind):
     """However many attempts that takes."""
-    store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
+    store = opening("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
     read(store, KEYS[:1])
     server.counts.reset()
     server.plan = lambda _m, _t: Fault.DROP if server.counts.total < 60 else None
@@ -239,7 +238,6 @@ def test_a_server_that_is_away_for_a_while_is_waited_for(server, kind):
     else:
         assert read(store, KEYS) == expected(KEYS)
     assert server.counts.total >= 60
-    store.close()
 
 
 def test_the_first_retry_is_told_and_so_is_the_end_of_the_trouble(server, opened, caplog):
@@ -290,8 +288,8 @@ def test_nobody_waits_for_a_store_that_was_given_up(server, opened):
                 asking.result()
 
 
-def test_several_objects_are_stored_at_once(server):
-    store = open_store("s3://b/new", StoreConfig(server.s3_options(), retry=QUICK))
+def test_several_objects_are_stored_at_once(opening, server):
+    store = opening("s3://b/new", StoreConfig(server.s3_options(), retry=QUICK))
     store.put("c/first", [b"x"], expected=None)
     server.counts.reset()
     server.together = 8
@@ -300,28 +298,26 @@ def test_several_objects_are_stored_at_once(server):
     assert server.counts.requests == {"PUT object": 8}
     assert server.counts.most_in_flight == 8
     assert read_all(store, KEYS) == [key.encode() for key in KEYS]
-    store.close()
 
 
 def read_all(store: Store, keys: list[str]) -> list[bytes]:
     return [bytes(store.get(key, limit=100).data) for key in keys]
 
 
-def test_a_conflict_about_a_large_object_does_not_fetch_all_of_it(server):
+def test_a_conflict_about_a_large_object_does_not_fetch_all_of_it(opening, server):
     """It is compared with the bytes to be put, up to the first piece that differs."""
     server.link = Link()
     server.put("b", "a/large", bytes(20 << 20))
-    store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
+    store = opening("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
     expected = store.info("large").generation
     server.put("b", "a/large", b"\1" * (20 << 20))
     server.counts.reset()
     with pytest.raises(StoreConflict):
         store.put("large", [b"\2" * (20 << 20)], expected=expected)
     assert server.counts.sent < 9 << 20
-    store.close()
 
 
-def test_an_empty_object_that_grows_while_it_is_asked_for_is_read(server):
+def test_an_empty_object_that_grows_while_it_is_asked_for_is_read(opening, server):
     """The answer to a range of an empty object is 416; the size is asked for after it."""
     server.put("b", "a/marks", b"")
 
@@ -330,9 +326,8 @@ def test_an_empty_object_that_grows_while_it_is_asked_for_is_read(server):
             server.objects.put("b", "a/marks", b"1.0")
 
     server.plan = grow
-    store = open_store("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
+    store = opening("s3://b/a", StoreConfig(server.s3_options(), retry=QUICK))
     assert bytes(store.get("marks", limit=100).data) == b"1.0"
-    store.close()
 
 
 def test_no_update_is_lost_among_writers_of_one_object(server):

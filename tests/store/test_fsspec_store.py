@@ -112,7 +112,7 @@ def test_a_foreign_error_is_converted(memory, monkeypatch, error, kind):
     assert type(error).__name__ not in str(caught.value)
 
 
-def test_references(http_server, quick, tmp_path):
+def test_references(opening, http_server, quick, tmp_path):
     http_server.objects["/data"] = DATA
     references = {
         "zarr.json": "{}",
@@ -120,7 +120,7 @@ def test_references(http_server, quick, tmp_path):
         "c/1": [f"{http_server.url}/gone", 100, 50],
     }
     (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": references}))
-    store = open_store(f"reference://::file://{tmp_path}/refs.json", StoreConfig(retry=quick))
+    store = opening(f"reference://::file://{tmp_path}/refs.json", StoreConfig(retry=quick))
     assert store.get("zarr.json", limit=10).data == b"{}"
     assert store.get("c/0", limit=50).data == DATA[100:150]
     assert store.get_ranges("c/0", [ByteRange(-5, 5)])[0].data == DATA[145:150]
@@ -128,7 +128,6 @@ def test_references(http_server, quick, tmp_path):
     # What is referred to and not there is no missing chunk: that would read as fill values.
     with pytest.raises(StoreError):
         store.get("c/1", limit=50)
-    store.close()
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "behind another"])
@@ -203,25 +202,23 @@ def test_addresses_of_this_machine_and_its_link(address, near):
     assert is_near(address) == near
 
 
-def test_who_mounts_may_let_references_reach_this_machine(http_server, quick, tmp_path):
+def test_who_mounts_may_let_references_reach_this_machine(opening, http_server, quick, tmp_path):
     (tmp_path / "own").write_bytes(DATA)
     refs = {"zarr.json": "{}", "c/0": [f"file://{tmp_path}/own", 0, 50]}
     http_server.objects["/refs.json"] = json.dumps({"version": 1, "refs": refs}).encode()
     config = StoreConfig(retry=quick, storage_options={"remote_protocol": "file"})
-    store = open_store(f"reference::{http_server.url}/refs.json", config)
+    store = opening(f"reference::{http_server.url}/refs.json", config)
     assert store.get("c/0", limit=50).data == DATA[:50]
-    store.close()
 
 
-def test_through_a_cache(http_server, quick, tmp_path):
+def test_through_a_cache(opening, http_server, quick, tmp_path):
     http_server.objects["/root/x"] = DATA
-    store = open_store(
+    store = opening(
         f"simplecache::{http_server.url}/root",
         StoreConfig(retry=quick, storage_options={"cache_storage": str(tmp_path / "cache")}),
     )
     assert store.get("x", limit=5000).data == DATA
     assert store.get_ranges("x", [ByteRange(5, 5)])[0].data == DATA[5:10]
-    store.close()
 
 
 @pytest.fixture
@@ -231,23 +228,22 @@ def s3(s3_bucket, s3_options, quick):
     return name, client, StoreConfig(storage_options=s3_options, retry=quick)
 
 
-def test_a_bucket_that_is_gone_is_not_an_empty_one(s3):
+def test_a_bucket_that_is_gone_is_not_an_empty_one(opening, s3):
     name, client, config = s3
-    store = open_store(f"s3://{name}/root", config)
+    store = opening(f"s3://{name}/root", config)
     assert store.get("x", limit=9) is None
     client.delete_bucket(Bucket=name)
     with pytest.raises(StoreError, match="bucket"):
         store.get("x", limit=9)
     with pytest.raises(StoreError, match="bucket"):
         list(store.list_dir(""))
-    store.close()
 
 
-def test_an_s3_listing_of_several_pages(s3, made, monkeypatch):
+def test_an_s3_listing_of_several_pages(opening, s3, made, monkeypatch):
     name, client, config = s3
     for i in range(11):
         client.put_object(Bucket=name, Key=f"root/{i:02}", Body=b"")
-    store = open_store(f"s3://{name}/root", config)
+    store = opening(f"s3://{name}/root", config)
     (filesystem,) = made
     call, pages = filesystem._call_s3, 0
 
@@ -262,32 +258,29 @@ def test_an_s3_listing_of_several_pages(s3, made, monkeypatch):
     assert pages == 1
     assert list(names) == [f"{i:02}" for i in range(1, 11)]
     assert pages == 6
-    store.close()
 
 
-def test_a_directory_marker_is_no_name(s3):
+def test_a_directory_marker_is_no_name(opening, s3):
     name, client, config = s3
     client.put_object(Bucket=name, Key="root/dir/", Body=b"")
     client.put_object(Bucket=name, Key="root/dir/x", Body=b"")
-    store = open_store(f"s3://{name}/root", config)
+    store = opening(f"s3://{name}/root", config)
     assert list(store.list_dir("")) == ["dir/"]
     assert list(store.list_dir("dir")) == ["x"]
-    store.close()
 
 
-def test_secrets_stay_out_of_errors(s3, http_server, caplog):
+def test_secrets_stay_out_of_errors(opening, s3, http_server, caplog):
     name, _, config = s3
     http_server.intercept = lambda handler: handler.refuse(403) or True
     options = {
         **config.storage_options,
         "endpoint_url": http_server.url.replace("//", "//user:hunter2-very-secret@"),
     }
-    store = open_store(f"s3://{name}/root", config._replace(storage_options=options))
+    store = opening(f"s3://{name}/root", config._replace(storage_options=options))
     with pytest.raises(StoreError) as caught:
         store.get("x", limit=9)
     shown = f"{caught.value} {caught.value.__cause__!r} {config!r} {store.url} {caplog.text}"
     assert "hunter2" not in shown
-    store.close()
 
 
 def test_no_instance_is_shared():
@@ -361,12 +354,11 @@ def test_an_object_in_the_way_is_an_error(memory):
         ("filecache::file:///tmp/{}", "a cache only has copies"),
     ],
 )
-def test_what_cannot_replace_at_once_is_read_only(quick, url, reason):
-    store = open_store(url.format(uuid.uuid4().hex), StoreConfig(retry=quick))
+def test_what_cannot_replace_at_once_is_read_only(opening, quick, url, reason):
+    store = opening(url.format(uuid.uuid4().hex), StoreConfig(retry=quick))
     assert reason in store.read_only
     with pytest.raises(StoreReadOnly, match=reason):
         store.put("x", [DATA], expected=ANY)
-    store.close()
 
 
 class OneAtATime:

@@ -108,27 +108,25 @@ def test_members_of_a_zip_file_that_overlap(tmp_path, config):
     assert "overlaps another" in refused(url, config)
 
 
-def test_of_members_of_one_name_the_last_is_there(tmp_path, config, recwarn):
+def test_of_members_of_one_name_the_last_is_there(opening, tmp_path, config, recwarn):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x", b"old")
         archive.writestr("x", b"new")
         archive.writestr("d/x", b"")
         archive.writestr("d", b"in the way")
-    store = open_store(f"zip://::file://{path}", config)
+    store = opening(f"zip://::file://{path}", config)
     assert store.get("x", limit=10).data == b"new"
     assert list(store.list_dir("")) == ["d/", "x"]
-    store.close()
 
 
-def test_names_that_lead_out_or_nowhere(tmp_path, config):
+def test_names_that_lead_out_or_nowhere(opening, tmp_path, config):
     names = ["../x", "a/../../x", "/x", "./y", "a//z", "..", ".", "//"]
-    store = open_store(zip_of(tmp_path / "a.zip", [*names, "zarr.json"]), config)
+    store = opening(zip_of(tmp_path / "a.zip", [*names, "zarr.json"]), config)
     assert list(store.list_dir("")) == ["a/", "y", "zarr.json"]
     assert list(store.list_dir("a")) == ["z"]
     assert store.get("y", limit=10).data == b"x"
     assert store.get("x", limit=10) is None
-    store.close()
 
 
 def test_many_members_of_a_tar_file(tmp_path, config):
@@ -164,17 +162,16 @@ def test_a_compressed_tar_file_is_not_unpacked_without_end(tmp_path, config):
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
-def test_a_compressed_tar_file(tmp_path, config, ending):
+def test_a_compressed_tar_file(opening, tmp_path, config, ending):
     path = tmp_path / f"a.tar.{ending}"
     with tarfile.open(path, f"w:{ending}") as archive:
         for name in ("./c/0", "./zarr.json"):
             info = tarfile.TarInfo(name)
             info.size = 5
             archive.addfile(info, io.BytesIO(b"01234"))
-    store = open_store(f"tar://::file://{path}", config)
+    store = opening(f"tar://::file://{path}", config)
     assert store.get("c/0", limit=10).data == b"01234"
     assert store.get_ranges("c/0", [ByteRange(1, 2)])[0].data == b"12"
-    store.close()
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
@@ -192,7 +189,7 @@ def test_a_compressed_tar_file_that_breaks_off_is_not_asked_for_again(tmp_path, 
         assert not isinstance(caught.value, StoreUnavailable)
 
 
-def test_links_of_a_tar_file(tmp_path, config):
+def test_links_of_a_tar_file(opening, tmp_path, config):
     """A hard link is the file before it; no other link is followed, least of all one to itself."""
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         info = tarfile.TarInfo("x")
@@ -207,12 +204,11 @@ def test_links_of_a_tar_file(tmp_path, config):
             link = tarfile.TarInfo(name)
             link.type, link.linkname = kind, target
             archive.addfile(link)
-    store = open_store(f"tar://::file://{tmp_path}/a.tar", config)
+    store = opening(f"tar://::file://{tmp_path}/a.tar", config)
     assert store.get("hard", limit=10).data == b"abc"
     for name in ("self", "out", "none"):
         with pytest.raises(StoreError, match="link"):
             store.get(name, limit=10)
-    store.close()
 
 
 @pytest.mark.parametrize("ending", ["tar", "tar.gz", "zip"])

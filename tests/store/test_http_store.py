@@ -434,12 +434,11 @@ def test_headers_go_to_no_other_host(http_server, elsewhere):
     assert all(("very-secret" in str(headers)) != elsewhere for headers in seen)
 
 
-def test_a_redirect_in_a_circle_comes_to_an_end(http_server):
+def test_a_redirect_in_a_circle_comes_to_an_end(opening, http_server):
     http_server.intercept = lambda handler: handler.refuse(302, Location=handler.path) or True
-    store = open_store(f"{http_server.url}/root", StoreConfig(retry=RETRY))
+    store = opening(f"{http_server.url}/root", StoreConfig(retry=RETRY))
     with pytest.raises(StoreError, match="again and again"):
         store.get("x", limit=9)
-    store.close()
 
 
 @pytest.mark.parametrize("query", ["?sig=a%2Fb%3D&x=%7Ey+z", "?token=a/b=c&&d", "?a=b%20c"])

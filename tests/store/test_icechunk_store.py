@@ -212,16 +212,15 @@ def test_listings_tell_objects_from_directories(opened):
         assert list(opened.list_dir(nothing)) == []
 
 
-def test_a_path_in_the_snapshot(local: Repository):
-    store = open_store(f"icechunk://deep/a::{local.place}", StoreConfig())
+def test_a_path_in_the_snapshot(opening, local: Repository):
+    store = opening(f"icechunk://deep/a::{local.place}", StoreConfig())
     assert store.info("zarr.json") is not None
     assert store.info("c/0/0") is not None
     assert store.info("deep/a/zarr.json") is None
-    store.close()
 
 
-def test_a_commit_changes_nothing(fresh: Repository, opened, quick: RetryConfig):
-    store = open_store(f"icechunk://{fresh.place}", StoreConfig(retry=quick))
+def test_a_commit_changes_nothing(opening, fresh: Repository, opened, quick: RetryConfig):
+    store = opening(f"icechunk://{fresh.place}", StoreConfig(retry=quick))
     before = bytes(store.get("deep/a/c/0/0", limit=10**6).data)
     session = fresh.repository.writable_session("main")
     zarr.open_group(session.store)["deep/a"][:] = 0
@@ -230,7 +229,6 @@ def test_a_commit_changes_nothing(fresh: Repository, opened, quick: RetryConfig)
     # A chunk that was not read before the commit.
     later = stored(fresh, fresh.second, "deep/a/c/3/2")
     assert bytes(store.get("deep/a/c/3/2", limit=10**6).data) == later
-    store.close()
 
 
 def test_nothing_can_be_written(opened):
@@ -333,10 +331,12 @@ def _bomb(file: Path, blocks: int = 1 << 15) -> None:
     file.write_bytes(file.read_bytes()[:39] + bytes.fromhex("28b52ffd0058") + block * blocks)
 
 
-def test_a_manifest_that_decodes_to_much_more_is_refused(fresh: Repository, quick: RetryConfig):
+def test_a_manifest_that_decodes_to_much_more_is_refused(
+    opening, fresh: Repository, quick: RetryConfig
+):
     for manifest in (Path(fresh.place) / "manifests").iterdir():
         _bomb(manifest)
-    store = open_store(f"icechunk://{fresh.place}", StoreConfig(retry=quick))
+    store = opening(f"icechunk://{fresh.place}", StoreConfig(retry=quick))
     assert list(store.list_dir("deep")) == ["zarr.json", "a/"]
     assert store.info("large/zarr.json").size
     for _ in range(2):
@@ -344,12 +344,11 @@ def test_a_manifest_that_decodes_to_much_more_is_refused(fresh: Repository, quic
             store.get("large/c/0", limit=LARGE.size)
     with pytest.raises(StoreError, match="bytes of memory that are allowed"):
         list(store.list_dir("deep/a/c"))
-    store.close()
 
 
 @pytest.mark.parametrize("form", [dict, str])
 def test_forms_of_the_description_of_a_snapshot(
-    local: Repository, quick: RetryConfig, monkeypatch: pytest.MonkeyPatch, form: type
+    opening, local: Repository, quick: RetryConfig, monkeypatch: pytest.MonkeyPatch, form: type
 ):
     """It is JSON before icechunk 2, and parsed since then; the argument ``pretty`` is gone."""
     inspect = icechunk.Repository.inspect_snapshot_async
@@ -360,10 +359,9 @@ def test_forms_of_the_description_of_a_snapshot(
         return found if form is dict else json.dumps(found)
 
     monkeypatch.setattr(icechunk.Repository, "inspect_snapshot_async", other)
-    store = open_store(f"icechunk://{local.place}", StoreConfig(retry=quick))
+    store = opening(f"icechunk://{local.place}", StoreConfig(retry=quick))
     key = "deep/a/c/1/1"
     assert store.get(key, limit=LARGE.size).data == stored(local, local.second, key)
-    store.close()
 
 
 def test_a_snapshot_that_decodes_to_much_more_is_refused(fresh: Repository, quick: RetryConfig):
@@ -384,16 +382,15 @@ def test_a_small_file_that_is_large_is_refused(fresh: Repository, quick: RetryCo
 
 
 def test_all_manifests_together_are_bounded(
-    local: Repository, quick: RetryConfig, monkeypatch: pytest.MonkeyPatch
+    opening, local: Repository, quick: RetryConfig, monkeypatch: pytest.MonkeyPatch
 ):
     """Each of these takes as much as one block of its compression can hold."""
     monkeypatch.setattr(metadata_files, "LARGEST_MANIFESTS", 200 << 10)
-    store = open_store(f"icechunk://{local.place}", StoreConfig(retry=quick))
+    store = opening(f"icechunk://{local.place}", StoreConfig(retry=quick))
     assert store.info("large/c/0").size == LARGE.size
     with pytest.raises(StoreError, match="bytes of memory that are allowed"):
         store.info("deep/a/c/0/0")
     assert store.info("large/c/0").size == LARGE.size
-    store.close()
 
 
 def test_links_that_lead_out_are_refused(fresh: Repository, tmp_path: Path):
@@ -419,7 +416,7 @@ def test_a_pipe_does_not_hang(fresh: Repository):
         open_store(f"icechunk://{fresh.place}", StoreConfig(follow_symlinks=True))
 
 
-def test_virtual_chunks_are_refused(tmp_path: Path, quick: RetryConfig):
+def test_virtual_chunks_are_refused(opening, tmp_path: Path, quick: RetryConfig):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_bytes(bytes(100))
@@ -444,11 +441,10 @@ def test_virtual_chunks_are_refused(tmp_path: Path, quick: RetryConfig):
     )
     session.store.set_virtual_ref("a/c/0", f"{prefix}file", offset=0, length=100)
     session.commit("virtual")
-    store = open_store(f"icechunk://{place}", StoreConfig(retry=quick))
+    store = opening(f"icechunk://{place}", StoreConfig(retry=quick))
     assert store.info("a/c/0").size == 100
     with pytest.raises(StoreError, match=r"a/c/0: .*virtual"):
         store.get("a/c/0", limit=1000)
-    store.close()
 
 
 def _s3(endpoint: str, bucket: str) -> Any:

@@ -15,13 +15,12 @@ from zarrfs.store.redact import Redactor, shown_url
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "local://{}", "FILE://{}", "{}/"])
-def test_a_directory_is_a_local_store(tmp_path, form):
-    store = open_store(form.format(tmp_path), StoreConfig())
+def test_a_directory_is_a_local_store(opening, tmp_path, form):
+    store = opening(form.format(tmp_path), StoreConfig())
     assert isinstance(store, LocalStore)
     assert store.local_path == str(tmp_path)
     assert store.url == f"file://{tmp_path}"
     assert store.traits.near
-    store.close()
 
 
 def test_a_relative_path(tmp_path, monkeypatch):
@@ -34,11 +33,10 @@ def test_a_relative_path(tmp_path, monkeypatch):
         store.close()
 
 
-def test_a_directory_may_be_called_zip(tmp_path):
+def test_a_directory_may_be_called_zip(opening, tmp_path):
     (tmp_path / "x.zip").mkdir()
-    store = open_store(str(tmp_path / "x.zip"), StoreConfig())
+    store = opening(str(tmp_path / "x.zip"), StoreConfig())
     assert isinstance(store, LocalStore)
-    store.close()
 
 
 @pytest.mark.parametrize("name", ["X.ZIP", "a b.zip"])

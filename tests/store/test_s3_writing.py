@@ -313,22 +313,21 @@ def test_a_service_that_does_not_answer(store, proxy, s3_bucket, s3_options, qui
     store.close()
 
 
-def test_a_missing_bucket_is_an_error(s3_options, quick):
+def test_a_missing_bucket_is_an_error(opening, s3_options, quick):
     config = StoreConfig(storage_options=s3_options, retry=quick)
-    store = open_store("s3://no-such-bucket-anywhere/store", config)
+    store = opening("s3://no-such-bucket-anywhere/store", config)
     for expected in (ANY, None):
         with pytest.raises(StoreError, match="bucket") as caught:
             store.put("x", [b"one"], expected=expected)
         assert not isinstance(caught.value, StoreConflict | StoreTimeout)
-    store.close()
 
 
-def test_what_is_forbidden_to_write_is_never_missing(proxy, s3_bucket, s3_options, quick):
+def test_what_is_forbidden_to_write_is_never_missing(opening, proxy, s3_bucket, s3_options, quick):
     config = StoreConfig(
         storage_options={**s3_options, "endpoint_url": proxy.url},
         retry=quick,
     )
-    store = open_store(f"s3://{s3_bucket[0]}/store", config)
+    store = opening(f"s3://{s3_bucket[0]}/store", config)
     info = store.put("x", [b"one"], expected=None)
 
     def refuse(handler) -> bool:
@@ -343,7 +342,6 @@ def test_what_is_forbidden_to_write_is_never_missing(proxy, s3_bucket, s3_option
             store.put("x", [b"two"], expected=expected)
         with pytest.raises(StoreAccessDenied):
             store.delete("x", expected=expected)
-    store.close()
 
 
 def test_slices():
