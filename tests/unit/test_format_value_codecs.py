@@ -144,6 +144,9 @@ class TestCastValue:
     @given(value=FLOATS.filter(math.isfinite), rounding=st.sampled_from(ROUNDINGS))
     @example(value=460.0, rounding="nearest-away")
     @example(value=-460.0, rounding="nearest-even")
+    # Halves of the least numbers in a float32, above them in a float64.
+    @example(value=0.25 + 2**-30, rounding="nearest-even")
+    @example(value=2**-17 + 2**-45, rounding="nearest-even")
     def test_to_small_floats(self, name, out_of_range, value, rounding):
         configuration = {"data_type": name, "rounding": rounding}
         if out_of_range:
@@ -166,6 +169,17 @@ class TestCastValue:
         up = rounding == "towards-positive"
         encoded = bound.encode(np.array([2.0, 2.5, 3.5, 5.0])).astype(np.float64)
         assert encoded.tolist() == [2, 4 if up else 2, 2 if down else 4, 8 if up else 4]
+
+    @pytest.mark.parametrize("rounding", ROUNDINGS)
+    @pytest.mark.parametrize("out_of_range", [None, "clamp"])
+    def test_a_number_less_than_0_is_none_of_a_type_without_a_sign(self, rounding, out_of_range):
+        configuration = {"data_type": "float8_e8m0fnu", "rounding": rounding}
+        if out_of_range:
+            configuration["out_of_range"] = out_of_range
+        bound = bind("cast_value", configuration, "float64", 1, fill=1.0)
+        for value in (-1.0, -1.702e38, -1e39):
+            with pytest.raises(ValueError, match="out of the range"):
+                bound.encode(np.array([value]))
 
     @pytest.mark.parametrize("rounding", ROUNDINGS)
     @examples(30)

@@ -198,7 +198,9 @@ class Cast:
         inside = np.isfinite(values) & ~beyond
         if (inside & ~np.isfinite(back)).any() or (inside & (values < 0) & (back > 0)).any():
             raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
-        if self.rounding == "nearest-even" and not beyond.any():
+        # NumPy rounds to its own types; to others it rounds twice, by way of a float32.
+        own = target.type in (np.float16, np.float32)
+        if own and self.rounding == "nearest-even" and not beyond.any():
             return nearest
         chosen = _rounded(values, *_around(values, nearest, least, largest), self.rounding)
         outside = np.isfinite(values) & (np.abs(chosen) > largest)
@@ -208,7 +210,10 @@ class Cast:
             infinity = float(np.array(np.inf).astype(target).astype(np.float64))
             most = infinity if np.isinf(infinity) else largest
             chosen[outside] = np.copysign(most, values[outside])
-        return np.where(np.isfinite(values), chosen.astype(target), nearest)
+        result = np.where(np.isfinite(values), chosen.astype(target), nearest)
+        if (np.isnan(result) & ~np.isnan(values)).any():
+            raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
+        return result
 
 
 def _around(values: Chunk, nearest: Chunk, least: float, largest: float) -> tuple[Chunk, Chunk]:
