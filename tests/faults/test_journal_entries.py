@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import time
-import tracemalloc
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 import zarr
 
 from tests.faults.journals import Journalled, Kept, full
+from tests.traced import traced
 from zarrfs.cache.write import flusher
 from zarrfs.cache.write.journal.directory import JournalDirectory
 from zarrfs.cache.write.journal.journal import Journal
@@ -94,6 +94,10 @@ def spoil(entry: Path) -> None:
     data = bytearray(entry.read_bytes())
     data[-40] ^= 1
     entry.write_bytes(data)
+
+
+def first_line(entry: Path) -> dict:
+    return json.loads(entry.read_bytes().partition(b"\n")[0])
 
 
 def replay(opened, source: Path) -> np.ndarray:
@@ -517,19 +521,16 @@ def test_memory_is_taken_for_chunks_of_the_array_only(opened, source, kept, capl
     """An entry may be as large as it says, and right in itself as far as anybody has read it."""
     leave(opened(), (0, 0, value(1001)))
     (entry,) = kept.entries()
-    header = json.loads(entry.read_bytes().partition(b"\n")[0])
+    header = first_line(entry)
     header |= {"shape": [1 << 16, 1 << 16, 1], "marked": marked, "written_ns": time.time_ns()}
     line = json.dumps(header).encode() + b"\n"
     huge = entry.with_name(f"{1:032x}-{2:016x}.chunk")
     with huge.open("wb") as file:
         file.write(line)
         file.truncate(len(line) + (1 << 29) + 4 * marked + 32)
-    tracemalloc.start()
-    try:
+    with traced() as peak:
         assert replay(opened, source)[0, 0] == 1001
-        assert tracemalloc.get_traced_memory()[1] < 64 << 20
-    finally:
-        tracemalloc.stop()
+    assert peak() < 64 << 20
     assert len(kept.names()) == len(kept.names("conflicts")) == 1
     assert sum(huge.name in message for message in caplog.messages) == 1
 
@@ -555,7 +556,7 @@ def test_what_is_no_regular_file_is_left_alone(opened, source, kept, caplog, kin
 def test_what_belongs_to_another_user_is_not_stored(opened, source, kept, caplog):
     leave(opened(), (0, 0, value(1001)), (40, 40, value(1002)))
     foreign, own = kept.entries()
-    of_own = json.loads(own.read_bytes().partition(b"\n")[0])["index"]
+    of_own = first_line(own)["index"]
     os.chown(foreign, 65534, 65534)
     data = expected()
     data[(0, 0) if of_own == [0, 0] else (40, 40)] = 1001 if of_own == [0, 0] else 1002
@@ -775,7 +776,7 @@ def test_an_array_that_is_another_one_by_now_is_left_alone(
 def test_an_entry_names_the_stored_elements_that_it_replaces(opened, kept):
     """By a hash that other versions can make, too."""
     leave(opened(), (0, 0, value(1001)), (0, 2, value(1002)), (40, 0, b"\1\2"))
-    headers = [json.loads(entry.read_bytes().partition(b"\n")[0]) for entry in kept.entries()]
+    headers = [first_line(entry) for entry in kept.entries()]
     data = expected()
     replaced = {
         (0, 0): data[0, 0].tobytes() + data[0, 2].tobytes(),
@@ -835,8 +836,7 @@ def test_kept_means_durable(opened, journal, kept, monkeypatch):
         mkdir(name, mode, **keywords)
         log.append(("mkdir", str(name)))
 
-    mount = opened()
-    mount.hooked.before = full
+    mount = opened(full)
     mount.edit("array.bin").write(0, value(1001))
     mount.edit("array.bin").write(40 * ROW, value(1001))
     monkeypatch.setattr(os, "fsync", recorded_fsync)
@@ -853,8 +853,7 @@ def test_kept_means_durable(opened, journal, kept, monkeypatch):
 
 @pytest.mark.parametrize("failing", ["file", "directory"])
 def test_what_cannot_be_synced_is_not_told_to_be_kept(opened, journal, monkeypatch, failing):
-    mount = opened()
-    mount.hooked.before = full
+    mount = opened(full)
     mount.edit("array.bin").write(0, value(1001))
     fsync = os.fsync
 
@@ -886,8 +885,7 @@ def test_why_a_change_cannot_be_kept_is_told_in_a_few_words(
     def refuse(self, name, pieces):
         raise error
 
-    mount = opened()
-    mount.hooked.before = full
+    mount = opened(full)
     mount.edit("array.bin").write(0, value(1001))
     monkeypatch.setattr(JournalDirectory, "put", refuse)
     (told,) = [error for error in mount.end() if isinstance(error, JournalError)]

@@ -3,7 +3,6 @@
 import io
 import struct
 import tarfile
-import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.traced import traced
 from zarrfs import bounds
 from zarrfs.errors import StoreError, StoreUnavailable, UsageError
 from zarrfs.store.base import ByteRange
@@ -34,13 +34,9 @@ def _small(monkeypatch):
 
 def refused(url: str, config: StoreConfig) -> str:
     """Why it is; in little memory."""
-    tracemalloc.start()
-    try:
-        with pytest.raises(StoreError) as caught:
-            open_store(url, config)
-        assert tracemalloc.get_traced_memory()[1] < MOST
-    finally:
-        tracemalloc.stop()
+    with traced() as peak, pytest.raises(StoreError) as caught:
+        open_store(url, config)
+    assert peak() < MOST
     return str(caught.value)
 
 

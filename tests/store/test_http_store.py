@@ -33,6 +33,14 @@ def opened(http_server):
         store.close()
 
 
+def begin(handler: BaseHTTPRequestHandler, status: int, **headers: str) -> None:
+    """Sends the status and the headers."""
+    handler.send_response(status)
+    for name, said in headers.items():
+        handler.send_header(name.replace("_", "-"), said)
+    handler.end_headers()
+
+
 def asked(server) -> list[tuple[str, str | None]]:
     return [(method, wanted) for method, _, wanted in server.requests]
 
@@ -101,10 +109,7 @@ def endless(server, status: int, **headers: str) -> list[int]:
     sent: list[int] = []
 
     def answer(handler: BaseHTTPRequestHandler) -> bool:
-        handler.send_response(status)
-        for name, said in {**headers, "Connection": "close"}.items():
-            handler.send_header(name.replace("_", "-"), said)
-        handler.end_headers()
+        begin(handler, status, **headers, Connection="close")
         sent.append(0)
         with suppress(OSError):
             while sent[-1] < 1 << 28:
@@ -156,10 +161,7 @@ def test_a_server_without_head_lengths_and_etags(http_server, opened):
 def compressed(handler: BaseHTTPRequestHandler) -> bool:
     """Replies with all of the object in gzip, whatever range is asked for."""
     body = gzip.compress(DATA)
-    handler.send_response(200)
-    handler.send_header("Content-Encoding", "gzip")
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
+    begin(handler, 200, Content_Encoding="gzip", Content_Length=str(len(body)))
     handler.wfile.write(body)
     return True
 
@@ -242,13 +244,7 @@ def test_a_lasting_failure_tells_its_status(http_server, opened):
 
 
 def test_a_service_that_asks_to_wait_is_not_asked_before(http_server, opened):
-    def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(503)
-        handler.send_header("Retry-After", "3600")
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-    broken(http_server, 1, send)
+    broken(http_server, 1, lambda handler: handler.refuse(503, Retry_After="3600"))
     with pytest.raises(StoreTimeout, match="503"):
         read(opened(query="?token=hunter2"), 0)
     assert len(http_server.requests) == 1
@@ -290,10 +286,7 @@ def broken(server, times: int, send) -> None:
 
 
 def half(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(206)
-    handler.send_header("Content-Range", f"bytes 0-3/{len(DATA)}")
-    handler.send_header("Content-Length", "4")
-    handler.end_headers()
+    begin(handler, 206, Content_Range=f"bytes 0-3/{len(DATA)}", Content_Length="4")
     handler.wfile.write(DATA[:2])
 
 
@@ -316,11 +309,8 @@ def test_a_connection_that_breaks_is_asked_again(http_server, opened, send):
 )
 def test_a_part_that_was_not_asked_for_is_refused(http_server, opened, header):
     def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(206)
-        if header:
-            handler.send_header("Content-Range", header)
-        handler.send_header("Content-Length", "4")
-        handler.end_headers()
+        part = {"Content_Range": header} if header else {}
+        begin(handler, 206, **part, Content_Length="4")
         handler.wfile.write(b"evil")
 
     broken(http_server, 10**6, send)
@@ -343,10 +333,7 @@ def test_a_slow_but_steady_reply_is_no_timeout(http_server, opened, status, time
     over = threading.Event()
 
     def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        handler.send_header("Content-Range", "bytes 0-19/20")
-        handler.send_header("Content-Length", "20")
-        handler.end_headers()
+        begin(handler, status, Content_Range="bytes 0-19/20", Content_Length="20")
         for i in range(20):
             handler.wfile.write(bytes([i]))
             over.wait(0.12)

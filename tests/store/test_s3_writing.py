@@ -114,16 +114,14 @@ def proxy(s3_endpoint: str) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def store(proxy: Proxy, s3_bucket, s3_options, quick):
+def store(opening, proxy: Proxy, s3_bucket, s3_options, quick):
     """The service, as seen through the proxy."""
     config = StoreConfig(
         storage_options={**s3_options, "endpoint_url": proxy.url},
         retry=quick,
         requests=RequestConfig(timeout_s=30),
     )
-    made = open_store(f"s3://{s3_bucket[0]}/store", config)
-    yield made
-    made.close()
+    return opening(f"s3://{s3_bucket[0]}/store", config)
 
 
 def first_times(times: int, method: str, key: str = "/x") -> Callable[[object], bool]:
@@ -137,6 +135,20 @@ def first_times(times: int, method: str, key: str = "/x") -> Callable[[object], 
         return False
 
     return matches
+
+
+def answering(
+    matches: Callable[[object], bool], status: int, code: bytes
+) -> Callable[[object], bool]:
+    """Has the proxy answer some requests with a failure."""
+
+    def refuse(handler) -> bool:
+        if matches(handler):
+            handler.answer(status, FAILURE % code)
+            return True
+        return False
+
+    return refuse
 
 
 def read(store, key: str) -> bytes | None:
@@ -219,15 +231,7 @@ def test_a_delete_whose_answer_was_lost(store, proxy):
     ("status", "code"), [(409, b"ConditionalRequestConflict"), (503, b"SlowDown")]
 )
 def test_what_passes_is_tried_again(store, proxy, status, code):
-    matches = first_times(2, "PUT")
-
-    def refuse(handler) -> bool:
-        if matches(handler):
-            handler.answer(status, FAILURE % code)
-            return True
-        return False
-
-    proxy.before = refuse
+    proxy.before = answering(first_times(2, "PUT"), status, code)
     store.put("x", [b"one"], expected=None)
     assert read(store, "x") == b"one"
 
@@ -259,13 +263,10 @@ def test_a_service_that_ignores_conditions_is_found_out(store, proxy, s3_bucket)
 
 
 def test_a_service_that_refuses_conditions_is_found_out(store, proxy):
-    def refuse(handler) -> bool:
-        if "If-Match" in handler.headers or "If-None-Match" in handler.headers:
-            handler.answer(501, FAILURE % b"NotImplemented")
-            return True
-        return False
+    def conditional(handler) -> bool:
+        return "If-Match" in handler.headers or "If-None-Match" in handler.headers
 
-    proxy.before = refuse
+    proxy.before = answering(conditional, 501, b"NotImplemented")
     first = store.put("x", [b"one"], expected=None)
     store.put("x", [b"two"], expected=first.generation)
     with pytest.raises(StoreConflict):
@@ -273,13 +274,10 @@ def test_a_service_that_refuses_conditions_is_found_out(store, proxy):
 
 
 def test_a_service_that_deletes_without_conditions(store, proxy):
-    def refuse(handler) -> bool:
-        if handler.command == "DELETE" and "If-Match" in handler.headers:
-            handler.answer(501, FAILURE % b"NotImplemented")
-            return True
-        return False
+    def conditional(handler) -> bool:
+        return handler.command == "DELETE" and "If-Match" in handler.headers
 
-    proxy.before = refuse
+    proxy.before = answering(conditional, 501, b"NotImplemented")
     info = store.put("x", [b"one"], expected=None)
     store.delete("x", expected=info.generation)
     assert store.info("x") is None
@@ -310,7 +308,6 @@ def test_a_service_that_does_not_answer(store, proxy, s3_bucket, s3_options, qui
         break
     wait_until(lambda: not proxy.under_way)
     assert read(store, "x") == b"three"
-    store.close()
 
 
 def test_a_missing_bucket_is_an_error(opening, s3_options, quick):
@@ -329,14 +326,8 @@ def test_what_is_forbidden_to_write_is_never_missing(opening, proxy, s3_bucket, 
     )
     store = opening(f"s3://{s3_bucket[0]}/store", config)
     info = store.put("x", [b"one"], expected=None)
-
-    def refuse(handler) -> bool:
-        if handler.command in ("PUT", "DELETE"):
-            handler.answer(403, FAILURE % b"AccessDenied")
-            return True
-        return False
-
-    proxy.before = refuse
+    writes = ("PUT", "DELETE")
+    proxy.before = answering(lambda handler: handler.command in writes, 403, b"AccessDenied")
     for expected in (ANY, info.generation):
         with pytest.raises(StoreAccessDenied):
             store.put("x", [b"two"], expected=expected)

@@ -1,7 +1,7 @@
 """What a load takes in memory is what it was charged, whatever the codecs."""
 
 import gzip
-import tracemalloc
+from contextlib import closing
 
 import google_crc32c
 import numcodecs
@@ -10,6 +10,7 @@ import pytest
 
 from tests.fs.arrays import open_array
 from tests.fs.documents import GZIP, LITTLE, ZSTD, array_document
+from tests.traced import traced
 from zarrfs.store.local.local import LocalStore
 
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
@@ -52,22 +53,17 @@ def test_loading_a_chunk_takes_no_more_memory_than_it_costs(tmp_path, codecs, co
     store = LocalStore(tmp_path)
     array = open_array(store, memory=256 << 20)
     del document
-    tracemalloc.start()
-    try:
+    with closing(store), traced() as peak:
         # Where a chunk is decoded through a copy, pages of this memory are never touched.
         memory = (lambda _: np.empty(NOISE.nbytes, np.uint8).data) if copies == 1 else None
         (result,) = array.read_chunks([(0,)], memory)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-        store.close()
     assert (result.chunk == NOISE).all()
     # A compressor may add 64 KiB.
     beside = array.decoder.cost(SHAPE) - array.decoder.longest(SHAPE)
     assert copies * NOISE.nbytes <= beside <= copies * NOISE.nbytes + (128 << 10)
     # The stored bytes are not twice as many as the elements, as they might be.
     spare = array.decoder.longest(SHAPE) - len(data)
-    assert peak <= array.decoder.cost(SHAPE) - spare + (3 << 20)
+    assert peak() <= array.decoder.cost(SHAPE) - spare + (3 << 20)
 
 
 @pytest.mark.parametrize("codec", [GZIP, ZSTD], ids=str)

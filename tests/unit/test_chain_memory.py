@@ -1,6 +1,5 @@
 """Chains of codecs whose stages decode to more than they should take no more than their charge."""
 
-import tracemalloc
 from contextlib import suppress
 from itertools import product
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from tests.fs.arrays import open_array
 from tests.fs.documents import CRC32C, GZIP, LITTLE, ZSTD, array_document
 from tests.fs.memory_store import MemoryStore
+from tests.traced import traced
 from zarrfs.errors import DecodeError
 from zarrfs.format.pipeline import ChunkCodec, encode_bytes
 
@@ -53,11 +53,7 @@ def test_a_stage_that_lies_takes_no_more_than_its_charge(codecs):
         stored = bytes(encode_bytes(codec.bytes_bytes[stage:], payload))
         assert len(stored) <= array.decoder.longest(SHAPE)
         del payload
-        tracemalloc.start()
-        try:
-            with suppress(DecodeError):
-                codec.decode(stored)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
+        with traced() as peak, suppress(DecodeError):
+            codec.decode(stored)
+        peaks.append(peak())
     assert max(peaks) <= array.decoder.cost(SHAPE) - array.decoder.longest(SHAPE) + SLACK

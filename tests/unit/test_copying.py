@@ -1,13 +1,13 @@
 """Copies between memory layouts: the same elements as NumPy's own, whichever way they are cut."""
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.traced import traced
 from zarrfs.format.copying import contiguous, copy_elements, in_sequence
 
 
@@ -114,9 +114,7 @@ def test_few_elements_in_sequence_are_not_copied_with_all_others():
     """Two on either side of a border between the longest rows."""
     length = 1 << 21
     elements = np.arange(2 * length, dtype="u1").reshape(length, 2).transpose()
-    tracemalloc.start()
-    found = in_sequence(elements, length - 1, length + 1)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as most:
+        found = in_sequence(elements, length - 1, length + 1)
     assert found.tobytes() == bytes([254, 1])
-    assert most < length // 100
+    assert most() < length // 100

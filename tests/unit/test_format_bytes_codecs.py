@@ -14,6 +14,7 @@ from numcodecs import blosc as numcodecs_blosc
 from numcodecs import lz4
 from numcodecs import zstd as numcodecs_zstd
 
+from tests.traced import traced
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import SizeBound
 from zarrfs.format.codecs import gzip as gzip_codec
@@ -299,15 +300,10 @@ CODECS = {
 def test_a_bomb_takes_no_more_memory_than_the_chunk(bound):
     for name, bomb in bombs().items():
         codec = CODECS[name.split()[0]].bind(bound)
-        tracemalloc.start()
-        try:
-            with pytest.raises(DecodeError):
-                codec.decode(bomb, None)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
+        with traced() as peak, pytest.raises(DecodeError):
+            codec.decode(bomb, None)
         # A copy of the encoded bytes, and the decoded chunk twice.
-        assert peak < len(bomb) + 2 * bound.maximum + (1 << 20), name
+        assert peak() < len(bomb) + 2 * bound.maximum + (1 << 20), name
 
 
 # A second copy would be noticed.

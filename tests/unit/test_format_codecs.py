@@ -3,7 +3,6 @@
 import gzip
 import os
 import pickle
-import tracemalloc
 import zlib
 from contextlib import nullcontext, suppress
 
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.soak import examples
+from tests.traced import traced
 from zarrfs.errors import DecodeError
 from zarrfs.format.codec import ChunkSpec, SizeBound
 from zarrfs.format.codecs.bytes import BytesCodec
@@ -239,14 +239,9 @@ BOMBS = {
 def test_a_bomb_takes_no_more_memory_than_its_chunk(name):
     bomb = BOMBS[name]()
     codec = bound(name)
-    tracemalloc.start()
-    try:
-        with pytest.raises(DecodeError):
-            codec.decode(bomb)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 4 * len(bomb) + (4 << 20)
+    with traced() as peak, pytest.raises(DecodeError):
+        codec.decode(bomb)
+    assert peak() < 4 * len(bomb) + (4 << 20)
 
 
 class TestBytes:

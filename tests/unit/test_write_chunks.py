@@ -1,7 +1,6 @@
 """Tiles that are changed in memory, and how chunks are stored."""
 
 import struct
-import tracemalloc
 from threading import Lock
 
 import numpy as np
@@ -13,6 +12,7 @@ from tests.fs.arrays import open_array
 from tests.fs.documents import GZIP, LITTLE, array_document, sharding
 from tests.fs.write_store import WriteStore
 from tests.soak import examples
+from tests.traced import traced
 from zarrfs.array import chunk_writer
 from zarrfs.array.chunk_writer import ChunkWriter
 from zarrfs.array.shards.shard_writer import InnerChanges
@@ -496,12 +496,10 @@ def test_few_changes_that_become_many_take_no_more_than_the_tile():
     changes.write((slice(1), slice(4)), few, U1)
     assert changes.chunk is None
     many = np.ones((side, side // 2), U1)
-    tracemalloc.start()
-    changes.write((slice(0, side), slice(side // 2)), many, U1)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as peak:
+        changes.write((slice(0, side), slice(side // 2)), many, U1)
     assert changes.chunk is not None
-    assert peak < 1.1 * changes.cost(side * side, U1)
+    assert peak() < 1.1 * changes.cost(side * side, U1)
 
 
 def test_stored_elements_are_copied_beside_changes_once():
@@ -547,11 +545,9 @@ def test_a_read_of_a_chunk_with_changes_takes_no_memory_for_another_chunk():
     dirty = tile((256, 256), "<f8")
     dirty.write((slice(200), slice(200)), np.ones((200, 200)), np.dtype("<f8"))
     base = np.zeros((256, 256))
-    tracemalloc.start()
-    dirty.over((0, 0), base, 0)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < base.nbytes // 2
+    with traced() as peak:
+        dirty.over((0, 0), base, 0)
+    assert peak() < base.nbytes // 2
 
 
 def test_few_changes_never_take_more_than_the_tile(monkeypatch):

@@ -27,26 +27,29 @@ def held(lock: Lock) -> bool:
     return True
 
 
+def checked(
+    method: Callable[..., Any], lock_of: Callable[[Any], Lock], missed: list[str]
+) -> Callable[..., Any]:
+    """The same method, which notes each call without the lock."""
+
+    def call(self, *arguments: Any, **keywords: Any) -> Any:
+        if not held(lock_of(self)):
+            missed.append(method.__name__)
+        return method(self, *arguments, **keywords)
+
+    return call
+
+
 def guarded(plain: Any, lock: Lock, free: set[str], missed: list[str]) -> Any:
     """A copy of a container that notes each use without the lock.
 
     free : methods that may be called without it.
     """
     kind = type(plain)
-
-    def checked(name: str) -> Callable[..., Any]:
-        method = getattr(kind, name)
-
-        def call(self, *arguments: Any, **keywords: Any) -> Any:
-            if not held(lock):
-                missed.append(name)
-            return method(self, *arguments, **keywords)
-
-        return call
-
     names = {"__getitem__", "__setitem__", "__delitem__", "__iter__", "__contains__", "__len__"}
     names |= {name for name in dir(kind) if not name.startswith("_")}
-    made = type("Guarded", (kind,), {name: checked(name) for name in names - free})
+    methods = {n: checked(getattr(kind, n), lambda _: lock, missed) for n in names - free}
+    made = type("Guarded", (kind,), methods)
     result = made.__new__(made)
     kind.__init__(result)
     return result
@@ -121,19 +124,9 @@ def test_objects_that_are_due(mount):
 
 def test_changes_of_a_tile(mount, monkeypatch):
     missed: list[str] = []
-
-    def checked(name: str) -> Callable[..., Any]:
-        method = getattr(TileChanges, name)
-
-        def call(self, *arguments: Any, **keywords: Any) -> Any:
-            if not held(self.lock):
-                missed.append(name)
-            return method(self, *arguments, **keywords)
-
-        return call
-
     for name in ("write", "begin_store", "end_store", "stored", "copy"):
-        monkeypatch.setattr(TileChanges, name, checked(name))
+        method = getattr(TileChanges, name)
+        monkeypatch.setattr(TileChanges, name, checked(method, lambda tile: tile.lock, missed))
     keep(mount)
     work(mount)
     assert missed == []
