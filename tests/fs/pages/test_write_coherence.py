@@ -3,6 +3,8 @@
 import json
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -216,13 +218,9 @@ def test_neighbours_survive_a_write_that_looks_for_their_index_too_early(opened)
 # --- what is on its way while an object is replaced -------------------------------
 
 
-@pytest.mark.parametrize("operation", ["get", "ranges"])
-def test_a_load_that_began_before_a_flush_brings_nothing_old(opened, operation):
-    codecs = [LITTLE] if operation == "get" else [sharding((2,))]
-    old = WriteStore({"zarr.json": array_document((4,), (4,), codecs=codecs)})
-    opened(old).write("array.bin", 0, b"\1\0\1\0\1\0\1\0")
-    store = WriteStore(old.objects)
-    mount = opened(store)
+@contextmanager
+def under_way(store: WriteStore, operation: str, read: Callable[[], object]) -> Iterator[None]:
+    """Reads in a thread: the bytes have left the store, and come when this is over."""
     reading, going_on = threading.Event(), threading.Event()
 
     def wait(request: Request) -> None:
@@ -230,17 +228,27 @@ def test_a_load_that_began_before_a_flush_brings_nothing_old(opened, operation):
             reading.set()
             assert going_on.wait(20)
 
-    # The bytes are there, and on their way.
     store.after = wait
-    found = []
-    file = mount.edit("array.bin")
-    reader = threading.Thread(target=lambda: found.append(file.read(0, 8)))
+    reader = threading.Thread(target=read)
     reader.start()
     assert reading.wait(20)
-    file.write(0, b"\2\0")
-    file.fsync()
+    yield
     going_on.set()
     reader.join()
+
+
+@pytest.mark.parametrize("operation", ["get", "ranges"])
+def test_a_load_that_began_before_a_flush_brings_nothing_old(opened, operation):
+    codecs = [LITTLE] if operation == "get" else [sharding((2,))]
+    old = WriteStore({"zarr.json": array_document((4,), (4,), codecs=codecs)})
+    opened(old).write("array.bin", 0, b"\1\0\1\0\1\0\1\0")
+    store = WriteStore(old.objects)
+    mount = opened(store)
+    found = []
+    file = mount.edit("array.bin")
+    with under_way(store, operation, lambda: found.append(file.read(0, 8))):
+        file.write(0, b"\2\0")
+        file.fsync()
     assert found[0] in (b"\1\0" * 4, b"\2\0" + b"\1\0" * 3)
     assert file.read(0, 8) == b"\2\0\1\0\1\0\1\0"
     mount.drop_caches()
@@ -274,22 +282,10 @@ def test_an_index_that_was_read_before_a_flush_is_not_remembered(opened):
     mount.drop_caches()
     mount.tree.parts._items.clear()
     mount.array().array.forget_others()
-    reading, going_on = threading.Event(), threading.Event()
-
-    def wait(request: Request) -> None:
-        if request.operation == "ranges" and not reading.is_set():
-            reading.set()
-            assert going_on.wait(20)
-
-    store.after = wait
     file = mount.edit("array.bin")
-    reader = threading.Thread(target=lambda: file.read(8, 4))
-    reader.start()
-    assert reading.wait(20)
-    file.write(8, b"\2\0\2\0")
-    file.fsync()
-    going_on.set()
-    reader.join()
+    with under_way(store, "ranges", lambda: file.read(8, 4)):
+        file.write(8, b"\2\0\2\0")
+        file.fsync()
     assert file.read(8, 4) == b"\2\0\2\0"
 
 
