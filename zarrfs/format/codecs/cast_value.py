@@ -189,7 +189,8 @@ class Cast:
         target = self.target.dtype
         if target == np.float64:
             return values
-        nearest = values.astype(target)
+        own = target.type in (np.float16, np.float32)
+        nearest = (values if own else _narrowed(values)).astype(target)
         back = nearest.astype(np.float64)
         least, largest = float(_finfo(target).min), float(_finfo(target).max)
         beyond = np.isfinite(values) & (np.abs(values) > largest)
@@ -198,9 +199,7 @@ class Cast:
         inside = np.isfinite(values) & ~beyond
         if (inside & ~np.isfinite(back)).any() or (inside & (values < 0) & (back > 0)).any():
             raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
-        # NumPy rounds to its own types; to others it rounds twice, by way of a float32.
-        own = target.type in (np.float16, np.float32)
-        if own and self.rounding == "nearest-even" and not beyond.any():
+        if self.rounding == "nearest-even" and not beyond.any():
             return nearest
         chosen = _rounded(values, *_around(values, nearest, least, largest), self.rounding)
         outside = np.isfinite(values) & (np.abs(chosen) > largest)
@@ -214,6 +213,19 @@ class Cast:
         if (np.isnan(result) & ~np.isnan(values)).any():
             raise ValueError(f"cast_value: a value is out of the range of {self.target.name}")
         return result
+
+
+def _narrowed(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Numbers that round to those of smaller types as the values do.
+
+    The nearest ones would not: other types than NumPy's get numbers by way of a float32, so values
+    would be rounded twice. Each value that is no float32 gets the neighbour with an odd last bit.
+    """
+    found: NDArray[np.float32] = values.astype(np.float32)
+    even = np.isfinite(found) & (found != values) & (found.view(np.int32) % 2 == 0)
+    towards = np.where(values[even] > found[even], np.float32(np.inf), np.float32(-np.inf))
+    found[even] = np.nextafter(found[even], towards)
+    return found
 
 
 def _around(values: Chunk, nearest: Chunk, least: float, largest: float) -> tuple[Chunk, Chunk]:
