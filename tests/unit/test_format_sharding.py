@@ -1,9 +1,13 @@
 """``sharding_indexed``: the rows of the table "Sharding" that need no store."""
 
+import json
+
 import numpy as np
 import pytest
 
+from tests.fs.documents import array_document, sharding
 from zarrfs.errors import DecodeError, MetadataError
+from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.registry import find_codec
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -167,6 +171,17 @@ class TestLayout:
         }
         with pytest.raises(MetadataError):
             parse(codecs=[sharding])
+
+
+def test_what_is_around_shards_is_kept_without_the_grid_of_their_array():
+    """Grids may be large, and an array that grows has many."""
+    text = array_document(
+        (40,), (20,), codecs=[sharding((4,)), {"name": "gzip", "configuration": {"level": 1}}]
+    )
+    layout = parse_node(json.loads(text), "zarr.json").layout
+    around = layout.wrappings((20,))
+    assert around[0].codecs
+    assert layout.resized((60,)).wrappings((20,)) is around
 
 
 def test_the_codec_is_registered():

@@ -129,7 +129,8 @@ class ChunkLayout(NamedTuple):
         largest : the most bytes to allow. The legal size of a shard is far above any real one, and
             only a hostile shard would use it.
         """
-        return _bind_around(self, shape, largest)
+        inner = self.levels[-1].inner_shape if self.levels else shape
+        return _bind_around(self.levels, self.chunk_codec(inner).encoded, shape, largest)
 
     def stored_index(self, index: Index) -> Index:
         """The stored object that holds the read chunk ``index``."""
@@ -161,12 +162,15 @@ def _bind_pipeline(pipeline: CodecPipeline, spec: ChunkSpec) -> ChunkCodec:
     return pipeline.bind(spec)
 
 
+# Not by layout: that would keep the grids of arrays that are gone.
 @lru_cache(maxsize=256)
-def _bind_around(layout: ChunkLayout, shape: Shape, largest: int) -> tuple[Wrapping, ...]:
-    shapes = [shape, *(level.inner_shape for level in layout.levels)]
-    size = layout.chunk_codec(shapes[-1]).encoded
+def _bind_around(
+    levels: tuple[ShardLevel, ...], size: SizeBound, shape: Shape, largest: int
+) -> tuple[Wrapping, ...]:
+    """As `ChunkLayout.wrappings`, around encoded chunks of ``size`` bytes."""
+    shapes = [shape, *(level.inner_shape for level in levels)]
     bound = []
-    for level, outer in zip(reversed(layout.levels), reversed(shapes[:-1]), strict=True):
+    for level, outer in zip(reversed(levels), reversed(shapes[:-1]), strict=True):
         size = level.index_codec(outer).shard_bound(size)
         if level.around:
             decoded = min(size.maximum, largest)
