@@ -3,7 +3,6 @@
 import ctypes
 import os
 import signal
-import sys
 import time
 
 
@@ -23,10 +22,12 @@ def decode(parameters, data):
             raise ValueError("bad data")
         case "short":
             return data[:2]
-        case "print":
-            sys.stdout.buffer.write(b"\1" + b"\xff" * 100)
-            sys.stdout.flush()
+        case "lie":
+            os.write(0, b"\1" + b"\xff" * 100)
             time.sleep(60)
+        case "print":
+            print("\1" + "?" * 100, flush=True)
+            os.write(1, b"\1" + b"\xff" * 100)
         case "grow":
             return bytearray(1 << 30)
         case "hang":

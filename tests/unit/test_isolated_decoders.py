@@ -37,7 +37,7 @@ def test_it_decodes(decoder):
         ("exit", "ended"),
         ("raise", "bad data"),
         ("short", "decodes to 2 bytes, expected 3"),
-        ("print", "with something else"),
+        ("lie", "with something else"),
         ("grow", "MemoryError|decodes to"),
     ],
 )
@@ -51,6 +51,11 @@ def test_a_result_may_be_shorter_if_the_caller_says_so(decoder):
     assert decoder.decode({"do": "short"}, b"abc", size=3, memory=64 << 20, exact=False) == b"ab"
     with pytest.raises(DecodeError, match="decodes to 2 bytes, at most 1 are allowed"):
         decoder.decode({"do": "short"}, b"abc", size=1, memory=64 << 20, exact=False)
+
+
+def test_one_that_prints_answers_all_the_same(decoder):
+    assert ask(decoder, "print") == b"abc"
+    assert ask(decoder, "reverse") == b"cba"
 
 
 def test_one_that_hangs_is_killed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from importlib import import_module
@@ -30,7 +31,9 @@ def main() -> None:
     end_with(int(sys.argv[2]))
     # Core dumps of crashes would fill the disk with hostile data.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    requests, replies = sys.stdin.buffer, sys.stdout.buffer
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Packages print: that is no reply.
+    os.dup2(2, 1)
     decode = import_module(sys.argv[1]).decode
     while (head := _read(requests, REQUEST.size)) is not None:
         parameters, size, memory, expected, exact = REQUEST.unpack(head)
