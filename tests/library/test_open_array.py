@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import zarr
 import zarrfs
 import zarrfs.errors
 from tests.fs.documents import CRC32C, LITTLE, array_document, group_document, sharding
+from zarrfs import threads
 from zarrfs.errors import (
     ChunkError,
     InvalidElement,
@@ -151,6 +153,26 @@ def test_changes_are_stored_where_no_thread_can_be_started(path, monkeypatch):
             patch.setattr(threading.Thread, "start", start)
             array.flush()
         assert (zarr.open_array(path, mode="r")[1:3, 1:5] == 5).all()
+
+
+def test_an_array_is_read_and_written_when_threads_can_be_started_no_more(path, monkeypatch):
+    """As below a limit of processes that others have used up."""
+
+    def start(_thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "IDLE_S", 0.01)
+    zarr.open_array(path)[...] = expected = np.arange(24).reshape(4, 6)
+    with zarrfs.open_array(path, writable=True) as array:
+        assert array[0, 0] == 0
+        array[0, 0] = expected[0, 0] = 5
+        array.flush()
+        time.sleep(0.2)
+        monkeypatch.setattr(threading.Thread, "start", start)
+        assert (array[...] == expected).all()
+        array[3, 5] = 6
+        array.flush()
+        assert zarr.open_array(path, mode="r")[3, 5] == 6
 
 
 def test_changes_of_an_array_that_nobody_closes_are_stored(path):

@@ -110,7 +110,7 @@ class Caches:
         if loaders is None:
             loaders = (cpu_count() or 1) + 1 if store.traits.near else _REMOTE_LOADERS
         self.loaders = loaders
-        self.pool = ThreadPool(loaders)
+        self.pool = ThreadPool(loaders, keeps=True)
         shared = None if workers is None else workers.memory
         self.cache = BlockCache(self.budget, self.pool, self.stats, config.spill, shared)
         passing = self.cache.arena

@@ -124,7 +124,7 @@ class WriteBack:
         self._storing = MemoryBudget(storing)
         self.passing = Arena(self._storing, shared=shared)
         self.flushers = flushers
-        self._pool = ThreadPool(flushers)
+        self._pool = ThreadPool(flushers, keeps=True)
         # Encoding and copying wait for a processor only, storing for a store that may be distant.
         # Copies come first: `share` has its helpers come after what others wait for.
         self._helpers = ThreadPool(max(_COPIERS, min(flushers - 1, cpu_count() or 1)))
