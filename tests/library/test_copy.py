@@ -156,10 +156,8 @@ def test_filters_of_big_endian_elements_keep_their_values_in_zarr_2(tmp_path):
     ]  # fmt: skip
     values = np.arange(12.0).reshape(3, 4) / 2
     source, copy = tmp_path / "source", tmp_path / "copy"
-    created = zarrfs.create_array(
-        source, shape=(3, 4), dtype="float64", chunks=(2, 3), codecs=filters
-    )
-    created[...] = values
+    with zarrfs.create_array(source, (3, 4), "float64", chunks=(2, 3), codecs=filters) as created:
+        created[...] = values
     zarrfs.copy(source, copy, zarr_format=2)
     assert np.array_equal(zarr.open_array(copy, mode="r")[...], values)
 
