@@ -52,8 +52,8 @@ def one_by_one(work: Callable[[int], None], count: int) -> None:
 
 # Bytes and number of the chunks of a shard that are encoded in one batch. Handing a smaller one to
 # another thread takes longer than it saves.
-_TOGETHER = 1 << 20
-_MOST_CHUNKS = 4096
+_BATCH_BYTES = 1 << 20
+_BATCH_CHUNKS = 4096
 
 
 class EncodedObject(NamedTuple):
@@ -148,7 +148,7 @@ class ChunkWriter:
     def batch_size(self) -> int:
         """How many chunks of a shard to encode in one batch."""
         size = max(1, self.array.layout.spec(self.array.layout.read.largest_chunk).nbytes)
-        return max(1, min(_TOGETHER // size, _MOST_CHUNKS))
+        return max(1, min(_BATCH_BYTES // size, _BATCH_CHUNKS))
 
     def encode_shard(
         self, stored: Index, batches: Sequence[Batch], expected: Expected, *, whole: bool
@@ -244,7 +244,7 @@ class ChunkWriter:
             limit *= 2
         if layout.levels[0].around:
             # The shard can only be read whole; `Array` refuses those that are too large.
-            limit = max(limit, 2 * decoded + _TOGETHER)
+            limit = max(limit, 2 * decoded + _BATCH_BYTES)
         if 2 * decoded <= limit:
             try:
                 return Shard.in_memory(key, store.get(key, limit=limit))

@@ -18,7 +18,7 @@ from zarrfs.store.wrappers.assumed import AssumedStore
 # Metadata of one array take some KiB. Larger documents are read when the array is opened, since
 # many of them together could take any amount of memory.
 _LARGEST = 256 << 10
-_TOGETHER = 512
+_BATCH = 512
 # Nodes kept until a caller asks for them; one takes some 10 KiB.
 _MOST_KEPT = 4096
 # Names that are known to be nodes; one takes some 200 bytes.
@@ -65,8 +65,8 @@ class ListedNodes:
         with self._lock:
             unknown = [path for path in paths if not self._is_recent(path)]
         there = dict.fromkeys(paths, True)
-        for at in range(0, len(unknown), _TOGETHER):
-            there.update(self._read(unknown[at : at + _TOGETHER]))
+        for at in range(0, len(unknown), _BATCH):
+            there.update(self._read(unknown[at : at + _BATCH]))
         return [there[path] for path in paths]
 
     def _is_recent(self, path: str) -> bool:

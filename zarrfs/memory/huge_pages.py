@@ -26,7 +26,7 @@ POPULATE_WRITE = 23
 # of them fails, nobody requests further ones for `_PAUSE` seconds. Processor time decides: by the
 # clock, a thread that waited for a processor gave them up in two of three overwrites, which then
 # made 200 MiB of small pages.
-_TOGETHER = 4
+_GROUP = 4
 _PATIENCE = 0.0025
 _SLACK = 0.01
 _PAUSE = 60.0
@@ -74,7 +74,7 @@ class HugePages:
             return
         first = address + -address % HUGE_PAGE
         pages = range(first, address + size - HUGE_PAGE + 1, HUGE_PAGE)
-        groups = [pages[:1], *(pages[i : i + _TOGETHER] for i in range(1, len(pages), _TOGETHER))]
+        groups = [pages[:1], *(pages[i : i + _GROUP] for i in range(1, len(pages), _GROUP))]
         begun, allowed = time.thread_time(), _SLACK
         for group in groups if pages else []:
             if touch is not None:

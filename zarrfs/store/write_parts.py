@@ -10,7 +10,7 @@ from zarrfs.store.base import ByteRange, Data, ObjectInfo
 
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
 # Bytes written together. Some parts are produced only when reached, so few are in memory at once.
-_TOGETHER = 4 << 20
+_LEAST_BYTES = 4 << 20
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ def write_parts(fd: int, parts: Sequence[Data]) -> None:
             continue
         views.append(view)
         size += view.nbytes
-        if size >= _TOGETHER or len(views) == _IOV_MAX:
+        if size >= _LEAST_BYTES or len(views) == _IOV_MAX:
             _write(fd, views)
             views, size = [], 0
     _write(fd, views)

@@ -142,9 +142,9 @@ class Scanner:
         array = self._array
         shape, decoder = array.layout.read.largest_chunk, array.decoder
         cost = decoder.cost_in_block(shape)
-        together = min(chunks, decoder.at_once)
+        decoding = min(chunks, decoder.at_once)
         # All wanted chunks of a shard are fetched at once, and so are those from a remote store;
         # each waits until the earlier ones are decoded.
         at_once = array.layout.sharded or array.store.traits.in_flight > 1
-        waiting = (chunks - together if at_once else 0) * min(cost, decoder.longest(shape))
-        return together * cost + waiting + array.shard_cost + chunks * _OBJECTS
+        waiting = (chunks - decoding if at_once else 0) * min(cost, decoder.longest(shape))
+        return decoding * cost + waiting + array.shard_cost + chunks * _OBJECTS

@@ -44,7 +44,7 @@ from zarrfs.jobs.store_chunks import StoreChunks
 # Bytes that the event loop may copy before it changes a chunk that is being stored.
 _COPIED_AT_ONCE = 256 << 10
 # Changes of gathered data that are made together, and whose objects are then stored in batches.
-_PUT_TOGETHER = 1024
+_PUT_AT_ONCE = 1024
 
 
 class WritableArray(CachedArray):
@@ -322,7 +322,7 @@ class WritableArray(CachedArray):
 
     def _put(self, changes: Iterator[Change], since: float) -> Iterator[int]:
         """See `zarrfs.cache.write.gathering.Changed`."""
-        while some := list(islice(changes, _PUT_TOGETHER)):
+        while some := list(islice(changes, _PUT_AT_ONCE)):
             yield from self._put_some(some, since)
 
     def _put_some(self, some: Sequence[Change], since: float) -> Iterator[int]:

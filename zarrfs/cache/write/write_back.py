@@ -78,7 +78,7 @@ class Changes:
 _LOOK_AGAIN = 0.05
 _SHORTEST_TICK = 0.01
 # The most objects of one batch, so that threads that wait for one of them do not wait long.
-_MOST_TOGETHER = 32
+_BATCH_OBJECTS = 32
 # Threads that copy writes after their answers, at least. To copy a write to new memory takes longer
 # than to send it.
 _COPIERS = 2
@@ -87,7 +87,7 @@ _COPIERS = 2
 _MOST_UNCOPIED = 8 << 20
 _UNCOPIED_PART = 8
 # Memory for one batch: encoding and writing more takes longer than making it durable.
-_MEMORY_TOGETHER = 12 << 20
+_BATCH_BYTES = 12 << 20
 
 
 class WriteBack:
@@ -232,8 +232,8 @@ class WriteBack:
 
     def batch_size(self, cost: int) -> int:
         """How many objects of ``cost`` bytes each a thread may store in a batch."""
-        room = min(_MEMORY_TOGETHER, self._storing.total // self.flushers)
-        return max(1, min(_MOST_TOGETHER, room // max(1, cost)))
+        room = min(_BATCH_BYTES, self._storing.total // self.flushers)
+        return max(1, min(_BATCH_OBJECTS, room // max(1, cost)))
 
     @contextmanager
     def room_to_store(self, size: int) -> Iterator[None]:

@@ -42,7 +42,7 @@ _BATCH_SHARE = 8
 # A damaged shard, what is kept of it, and what it is put together to.
 _SALVAGE_COST = 4
 # Decoded bytes and number of objects that one thread reads one after the other.
-_TOGETHER, _MOST_TOGETHER = 1 << 20, 64
+_BATCH_BYTES, _BATCH_OBJECTS = 1 << 20, 64
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class CheckedObjects:
 class ArrayCheck:
     """One array. Thread-safe.
 
-    together : how many objects one thread should read.
+    batch_objects : how many objects one thread should read.
     """
 
     def __init__(self, array: Array, node: Node, budget: MemoryBudget, *, repair: bool) -> None:
@@ -77,7 +77,7 @@ class ArrayCheck:
         self._budget = budget
         self._repair = repair
         size = array.layout.spec(array.layout.stored.largest_chunk).nbytes
-        self.together = min(max(1, _TOGETHER // max(1, size)), _MOST_TOGETHER)
+        self.batch_objects = min(max(1, _BATCH_BYTES // max(1, size)), _BATCH_OBJECTS)
 
     def stored(self, report: Callable[[Finding], object]) -> Iterator[Index]:
         """The objects that hold chunks; reports what else is there, and what is lost."""
@@ -268,6 +268,6 @@ def check_objects(task: CheckTask) -> CheckedObjects:
         with open_caches(store, options) as caches:
             array = caches.open(task.path, metadata).array
             check = ArrayCheck(array, node, caches.budget, repair=False)
-            parts = batches(task.indices, check.together)
+            parts = batches(task.indices, check.batch_objects)
             with ThreadPoolExecutor(caches.loaders) as pool:
                 return reduce(CheckedObjects.plus, pool.map(check.check, parts), CheckedObjects())

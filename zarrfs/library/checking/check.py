@@ -280,7 +280,7 @@ class _Check:
         stored = check.stored(self._report)
         if (workers := self.workers) is None:
             threads = self.caches.loaders
-            parts = batches(stored, check.together)
+            parts = batches(stored, check.batch_objects)
             with ThreadPoolExecutor(threads) as pool:
                 self._add(node.path, run(pool, threads * _QUEUED, check.check, parts))
         else:

@@ -38,7 +38,7 @@ _PARTS = 2 * AT_ONCE + 2
 _USEFUL = 32 << 20
 # Bytes and number of objects that are encoded and then stored together. They take half of a part
 # at most, unless a single object takes more.
-_TOGETHER, _MOST_TOGETHER = 64 << 20, 256
+_BATCH_BYTES, _BATCH_OBJECTS = 64 << 20, 256
 # Bytes of an element of variable length, about.
 _VARIABLE = 64
 
@@ -86,10 +86,10 @@ class BoxCopy:
         stored = self._layout.stored
         size = max(1, math.prod(stored.largest_chunk) * self._item)
         part = memory // _PARTS
-        group_bytes = max(size, min(_TOGETHER, part // 2))
+        group_bytes = max(size, min(_BATCH_BYTES, part // 2))
         room = max(part, 2 * part - group_bytes)
         self._most = max(1, room // self._item)
-        self._group = min(group_bytes // size, _MOST_TOGETHER)
+        self._group = min(group_bytes // size, _BATCH_OBJECTS)
         # Memory of boxes, used again, since the kernel clears new memory.
         self._unused: list[NDArray[np.uint8]] = []
         window = Window(stored, (0,) * len(stored.axes), region.shape)
