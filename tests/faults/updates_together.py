@@ -6,18 +6,18 @@
 import argparse
 import os
 import random
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import zarr
 
+from tests.conftest import run_zarrfs
 from tests.remote_server import RemoteServer, random_faults
 
 # All updates meet in so many objects.
@@ -51,14 +51,13 @@ def run(directory: Path, *, mounts: int, updates: int, sharded: bool, seed: int)
     with RemoteServer() as server, ExitStack() as stack:
         server.upload(root, "b")
         environment = {
-            **os.environ,
             "AWS_ACCESS_KEY_ID": "someone",
             "AWS_SECRET_ACCESS_KEY": "hunter2",
             "AWS_ENDPOINT_URL": server.url,
         }
+        stack.enter_context(mock.patch.dict(os.environ, environment))
         points = [
-            stack.enter_context(_mounted(directory / f"mount{number}", environment))
-            for number in range(mounts)
+            stack.enter_context(_mounted(directory / f"mount{number}")) for number in range(mounts)
         ]
         refused = _Faults(seed)
         server.plan = refused.plan
@@ -94,7 +93,7 @@ def _all(work: list) -> None:
     def update(point: Path, share) -> None:
         try:
             _update(point, *share)
-        except BaseException as error:  # noqa: BLE001 - it is raised below  # noqa: BLE001 - told by the thread that waits
+        except BaseException as error:  # noqa: BLE001 - it is raised below
             failed.append(error)
 
     threads = [threading.Thread(target=update, args=one) for one in work]
@@ -119,16 +118,15 @@ def _update(point: Path, places: np.ndarray, values: np.ndarray, chance: random.
 
 
 @contextmanager
-def _mounted(point: Path, environment: dict[str, str]) -> Iterator[Path]:
+def _mounted(point: Path) -> Iterator[Path]:
     point.mkdir()
-    zarrfs = [sys.executable, "-m", "zarrfs"]
     options = f"rw,memory=64M,log_file={point}.log"
-    words = [*zarrfs, "mount", "s3://b/a.zarr", str(point), "-o", options]
-    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, env=environment, timeout=120)
+    mounted = run_zarrfs("mount", "s3://b/a.zarr", point, "-o", options, timeout=120)
+    assert mounted.returncode == 0, mounted
     try:
         yield point
     finally:
-        subprocess.run([*zarrfs, "umount", str(point)], check=True, timeout=120)
+        assert run_zarrfs("umount", point, timeout=120).returncode == 0
 
 
 def _read(server: RemoteServer, directory: Path) -> np.ndarray:

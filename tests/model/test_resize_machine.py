@@ -311,7 +311,7 @@ def run(files: MakeFiles, directory: Path, count: int, steps: int) -> None:
 
 
 def test_without_a_kernel(loop, tmp_path) -> None:
-    run(lambda root: DirectFiles(loop, root), tmp_path, 15, 40)
+    run(lambda root: DirectFiles(loop, root), tmp_path, 6, 40)
 
 
 def test_with_writes_that_are_gathered(loop, tmp_path, monkeypatch) -> None:
@@ -325,7 +325,7 @@ def test_with_writes_that_are_gathered(loop, tmp_path, monkeypatch) -> None:
         return taken[-1]
 
     monkeypatch.setattr(Gathering, "append", count)
-    run(lambda root: DirectFiles(loop, root), tmp_path, 15, 40)
+    run(lambda root: DirectFiles(loop, root), tmp_path, 6, 40)
     assert any(taken)
 
 

@@ -383,7 +383,7 @@ def test_any_sequence(loop, monkeypatch, slab, few) -> None:
     WriteMachine.loop = loop
     run_state_machine_as_test(
         WriteMachine,
-        settings=settings(examples(6 if slab is None else 15), stateful_step_count=40),
+        settings=settings(examples(3 if slab is None else 7), stateful_step_count=40),
     )
     # Writes that only a part of a slab takes are rarer than that each run has one.
     assert slab is None or False in full

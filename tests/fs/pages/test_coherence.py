@@ -19,6 +19,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.fs.documents import array_document, sharding
 from tests.fs.write_store import WriteStore
+from tests.soak import TIMES
 from zarrfs.errors import ChunkError, StoreFull
 from zarrfs.fs.attributes import OpenMode
 from zarrfs.fs.coherence import array_pages
@@ -199,13 +200,13 @@ def stored(opened, mount) -> np.ndarray:
 HOW = ("mapping", "writing", "write only")
 
 
-@pytest.mark.parametrize("slowness", [0, 3])
-@pytest.mark.parametrize("seed", range(12))
-def test_programs_that_change_their_own_elements_lose_none(loop, opened, mount, seed, slowness):
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(9 * TIMES))
+def test_programs_that_change_their_own_elements_lose_none(loop, opened, mount, seed):
     """All at once, through all views, and each element belongs to one of them."""
     dice = random.Random(seed)
     kernel = Kernel(mount)
-    kernel.slowness = slowness
+    kernel.slowness = seed % 2 * 3
     chosen = [dice.choice(VIEWS) for _ in range(dice.randint(2, 6))]
     programs = [Program(mount, kernel, view, dice.choice(HOW)) for view in chosen]
     expected = elements(mount).copy()

@@ -97,7 +97,7 @@ def test_a_small_read_of_a_chunk_that_is_not_in_memory(
 )
 def test_a_scan_of_chunks_of_one_element_in_shards(count, tmp_path, codec, most):
     """Each call for a chunk costs as much as copying some KiB."""
-    chunks = 2048
+    chunks = 512
     array = zarr.create_array(
         tmp_path / "a", shape=(chunks,), dtype="u2", chunks=(1,), shards=(chunks // 2,),
         filters=None, compressors=codec,
