@@ -217,6 +217,13 @@ def test_leaving_with_changes_that_cannot_be_stored_says_so(path):
     assert array.closed
 
 
+@pytest.mark.parametrize("value", [np.array("é", "<U3"), np.array(b"a", "S5")])
+def test_a_text_without_axes_is_written(tmp_path, value):
+    with zarrfs.create_array(tmp_path / "a.zarr", (), value.dtype) as array:
+        array[...] = value
+    assert zarr.open_array(tmp_path / "a.zarr", mode="r")[()] == value[()]
+
+
 def test_values_that_do_not_fit_are_refused_and_change_nothing(path):
     with zarrfs.open_array(path, writable=True) as array:
         for values, error in (

@@ -301,7 +301,9 @@ class OpenArray:
         most = self._caches.budget.total // 8 // self.dtype.itemsize
         plan = TilePlan.make(stored, most)
         for tile in plan:
-            part = np.ascontiguousarray(given[tile.slices()]).reshape(-1).view(elements.dtype)
+            # Without the ellipsis, a text without axes would lose the zeros behind it.
+            where: tuple[Any, ...] = (*tile.slices(), ...)
+            part = np.ascontiguousarray(given[where]).reshape(-1).view(elements.dtype)
             ElementChanges(elements.box(*tile)).change(0, part)
 
     __setitem__ = write
