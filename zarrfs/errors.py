@@ -179,6 +179,10 @@ class StoreConflict(StoreError):
     """An object is not in the state that a write expected, or changes during every read."""
 
 
+class StoreChanged(StoreError):
+    """Another program has changed an array in a way that changes kept apart do not fit."""
+
+
 class StoreTooLarge(StoreError):
     """An object has more bytes than the caller accepts."""
 

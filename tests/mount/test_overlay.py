@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -84,6 +85,82 @@ def test_what_the_source_changed_too_stays(mount_daemon, tmp_path):
     assert done.stderr == "zarrfs: not stored: c/0/0: was changed in the source, too\n"
     assert zarr.open_array(source)[:4, 0].tolist() == [0, 99, 8, 30]
     assert np.load(daemon.path / "array.npy")[:3, 0].tolist() == [7, 10, 8]
+
+
+def test_changes_of_an_array_that_is_made_anew_in_the_source(mount_daemon, tmp_path):
+    """Its chunks would mean other numbers there."""
+    source, options = tmp_path / "g.zarr", ("rw", f"overlay={tmp_path / 'overlay'}")
+    zarr.create_group(source)
+    make(source / "b")
+
+    def make_a(dtype):
+        shutil.rmtree(source / "a", ignore_errors=True)
+        zarr.create_array(source / "a", shape=DATA.shape, chunks=(2, 10), dtype=dtype)
+
+    make_a("<i4")
+    daemon = mount_daemon(source, *options)
+    change(daemon.path / "a", 3, 7)
+    change(daemon.path / "b", 3, 8)
+    daemon.umount()
+    make_a("<f4")
+    daemon = mount_daemon(source, *options, quiet=False)
+    assert not (daemon.path / "a/array.bin").exists()
+    note = (daemon.path / "a/zarrfs-note.txt").read_text()
+    assert "has changed how the array is encoded" in note
+    done = run_zarrfs("commit", daemon.path)
+    assert (done.returncode, done.stdout) == (1, "1 object stored, 0 removed\n")
+    assert done.stderr.startswith("zarrfs: not stored: a/c/1/0: another program has changed how")
+    assert (zarr.open_array(source / "b")[3] == 8).all()
+    assert not zarr.open_array(source / "a")[:].any()
+    daemon.umount()
+    # As it was, with other attributes.
+    make_a("<i4")
+    zarr.open_array(source / "a").attrs["x"] = 1
+    daemon = mount_daemon(source, *options)
+    assert np.load(daemon.path / "a/array.npy")[3, 0] == 7
+    assert run_zarrfs("commit", daemon.path).returncode == 0
+    assert (zarr.open_array(source / "a")[3] == 7).all()
+    daemon.umount()
+    # What the overlay does not hold any more is no matter.
+    make_a("<f4")
+    assert not np.load(mount_daemon(source, *options).path / "a/array.npy").any()
+
+
+def test_changes_of_an_array_that_is_made_anew_meanwhile(mount_daemon, tmp_path):
+    source = tmp_path / "a.zarr"
+    zarr.create_array(source, shape=DATA.shape, chunks=(2, 10), dtype="<i4")
+    daemon = mount_daemon(source, "rw", f"overlay={tmp_path / 'overlay'}", "recheck=always")
+    change(daemon.path, 3, 7)
+    zarr.create_array(source, shape=DATA.shape, chunks=(2, 10), dtype="<f4", overwrite=True)
+    with pytest.raises(OSError, match="Input/output error"):
+        (daemon.path / "array.bin").read_bytes()
+    assert run_zarrfs("commit", daemon.path).returncode == 1
+    assert not zarr.open_array(source)[:].any()
+
+
+@pytest.mark.parametrize("whose", ["a", ""])
+def test_a_smaller_array_is_committed_as_a_whole_or_not_at_all(mount_daemon, tmp_path, whose):
+    """Or else rows that the source still has would be fill value."""
+    source = tmp_path / "g.zarr"
+    group = zarr.create_group(source)
+    make(source / "a")
+    make(source / "b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of version 3 not having them yet
+        zarr.consolidate_metadata(source)
+    daemon = mount_daemon(source, "rw", "resize", f"overlay={tmp_path / 'overlay'}")
+    os.truncate(daemon.path / "a/array.bin", DATA[:1].nbytes)
+    change(daemon.path / "b", 3, 8)
+    node = source / whose / "zarr.json"
+    node.write_bytes(node.read_bytes() + b"\n")
+    before = state(source / "a")
+    done = run_zarrfs("commit", daemon.path)
+    assert (done.returncode, done.stdout) == (1, "1 object stored, 0 removed\n")
+    name = str(node.relative_to(source))
+    assert f"not stored: {name}: was changed in the source, too\n" in done.stderr
+    assert f"not stored: a/c/1/0: belongs with {name}, which is not stored\n" in done.stderr
+    assert state(source / "a") == before
+    assert (group["b"][3] == 8).all()
 
 
 def test_over_a_source_that_nobody_can_write_to(mount_daemon, tmp_path):

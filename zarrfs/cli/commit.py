@@ -15,8 +15,9 @@ def command(mountpoint: str, *, as_json: bool) -> int:
 
     A mount with -o overlay=DIR keeps changes in DIR and leaves its source as it is. "zarrfs diff"
     lists them. A stored object leaves the overlay. A stored object that was changed in the source
-    too, since its first change here, stays in the overlay and is named. Chunks are stored before
-    metadata. The mount goes on meanwhile.
+    too, since its first change here, stays in the overlay and is named. So does an array with
+    another size here where its metadata stay, or where the source encodes it anew. Chunks are
+    stored before metadata. The mount goes on meanwhile.
 
     Exit status: 0 all stored, 1 not mounted, not allowed, no overlay or not all stored, 2 wrong
     usage.

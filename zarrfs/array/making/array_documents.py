@@ -17,6 +17,7 @@ from zarrfs.errors import (
     EncodingChanged,
     MetadataError,
     NodeNotFound,
+    StoreChanged,
     StoreConflict,
     StoreError,
     UnsupportedError,
@@ -270,6 +271,9 @@ class StoredEncoding:
     def _encoded_alike(self, documents: ArrayDocuments) -> ArrayState:
         try:
             state = documents.state()
+        except StoreChanged as error:
+            self.changed = True
+            raise EncodingChanged(error.key, error.reason) from error
         except NodeNotFound:
             self.changed = self._array.store.info(documents.key) is not None
             if self.changed:
@@ -285,6 +289,23 @@ class StoredEncoding:
                 "contradict this document: then consolidate the metadata anew",
             )
         return state
+
+
+def is_array(name: str, data: bytes) -> bool:
+    """Whether a document of this name describes an array."""
+    try:
+        parse_documents({name: data}, name)
+    except (MetadataError, NodeNotFound):
+        return False
+    return True
+
+
+def encoded_alike(name: str, a: bytes, b: bytes) -> bool:
+    """Whether chunks of the arrays that two documents describe are encoded in the same way."""
+    try:
+        return _alike(*(parse_documents({name: data}, name) for data in (a, b)))
+    except (MetadataError, NodeNotFound):
+        return False
 
 
 def _alike(a: ArrayMetadata, b: ArrayMetadata) -> bool:

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.groups_above import groups_above
+from zarrfs.array.making.array_documents import encoded_alike, is_array
 from zarrfs.daemon.options.configs import store_config
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.own_mount_point import mount_name
@@ -20,7 +21,13 @@ from zarrfs.daemon.request import MountRequest
 from zarrfs.daemon.source.any_directory import with_found_stores
 from zarrfs.daemon.source.checks import check_disjoint, check_sources_disjoint, within
 from zarrfs.errors import UsageError
-from zarrfs.format.metadata.documents import DOCUMENT_NAMES, DOCUMENTS
+from zarrfs.format.metadata.documents import (
+    DOCUMENT_NAMES,
+    DOCUMENTS,
+    V1_ARRAY,
+    V2_ARRAY,
+    V3_NODE,
+)
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.store.base import Store
 from zarrfs.store.joined import JoinedStores, names_of
@@ -29,6 +36,7 @@ from zarrfs.store.open import local_directory, open_store
 from zarrfs.store.wrappers.cache_files import CacheFiles
 from zarrfs.store.wrappers.disk_cache import DiskCacheStore
 from zarrfs.store.wrappers.overlay import OverlayStore
+from zarrfs.store.wrappers.overlay_arrays import ArrayDocuments
 
 
 def open_source(request: MountRequest, stack: ExitStack) -> Store:
@@ -101,7 +109,9 @@ def overlaid(
         raise UsageError(f"option overlay: {path}: {error.strerror}") from error
     if status.st_uid != os.geteuid() or status.st_mode & _CHANGED_BY_OTHERS:
         raise UsageError(f"option overlay: other users can change {path}")
-    return OverlayStore(store, LocalStore(path), store.local_path or store.url, DOCUMENT_NAMES)
+    arrays = ArrayDocuments((V3_NODE, V2_ARRAY, V1_ARRAY), is_array, encoded_alike)
+    source = store.local_path or store.url
+    return OverlayStore(store, LocalStore(path), source, DOCUMENT_NAMES, arrays)
 
 
 # As long as other looks at a remote store hold.

@@ -5,7 +5,8 @@ The directory holds, below the key of each object:
 - ``changed/KEY``: the object as it is now;
 - ``removed/KEY``: an empty file for an object that is removed;
 - ``before/KEY``: the state of the store's own object when the first change came, as JSON; while
-  a commit is under way, also what it makes of that object.
+  a commit is under way, also what it makes of that object;
+- ``arrays/KEY``: the store's own document of an array when the first change of a chunk came.
 
 An object in ``changed`` counts before one in ``removed``, and a put over a removed object leaves
 ``removed`` as it is. So nobody sees the store's own object between two steps.
@@ -18,6 +19,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
@@ -31,6 +33,7 @@ from zarrfs.store.base import (
     Store,
     StoreTraits,
 )
+from zarrfs.store.wrappers.overlay_arrays import ArrayDocuments, OverlayArrays
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
@@ -59,15 +62,24 @@ class OverlayStore(StoreWrapper):
     upper : holds them; a local store.
     source : tells stores apart; an overlay belongs to one.
     documents : names of metadata documents, which are committed after chunks.
+    arrays : what is known of documents of arrays; None: their chunks are objects like others.
     """
 
     def __init__(
-        self, inner: Store, upper: Store, source: str, documents: Collection[str] = ()
+        self,
+        inner: Store,
+        upper: Store,
+        source: str,
+        documents: Collection[str] = (),
+        arrays: ArrayDocuments | None = None,
     ) -> None:
         """Raises StoreError where ``upper`` belongs to another store, or cannot be written."""
         super().__init__(inner)
         self._documents = documents
         self._upper = upper
+        self._arrays = None
+        if arrays is not None:
+            self._arrays = OverlayArrays(inner, upper, arrays, self._holds_chunks)
         mark = json.dumps({"source": source}).encode()
         if upper.info(_SOURCE) is None:
             with suppress(StoreConflict):  # of a mount that begins at the same time
@@ -90,8 +102,13 @@ class OverlayStore(StoreWrapper):
     def read_only(self) -> str | None:
         return self._upper.read_only
 
+    def get(self, key: str, *, limit: int) -> Blob | None:
+        if self._arrays is not None and self._arrays.is_own(key):
+            self._arrays.check(key.rpartition("/")[0])
+        return super().get(key, limit=limit)
+
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        own = {key for key in keys if self._has(key)}
+        own = {key for key in keys if self._is_document(key) or self._has(key)}
         found = self._inner.get_many([key for key in keys if key not in own], limit=limit)
         for key in keys:
             yield next(super().get_many([key], limit=limit) if key in own else found)
@@ -168,13 +185,50 @@ class OverlayStore(StoreWrapper):
             raise StoreReadOnly("", reason)
         done = {_CHANGED: 0, _REMOVED: 0}
         kept: dict[str, str] = {}
+        documents = [key for key in self._keys(_CHANGED) if self._is_document(key)]
+        first = self._first_changed_below(documents, limit)
+        arrays = [key for key in documents if self._is_array(key, limit)]
+        checked: dict[str, str | None] = {}
         for kind, commit in ((_CHANGED, self._commit), (_REMOVED, self._commit_removal)):
             for key in sorted(self._keys(kind), key=lambda key: (self._is_document(key), key)):
                 try:
+                    if self._arrays is not None and not self._is_document(key):
+                        self._arrays.check_chunk(key, checked)
+                    if first not in (None, key) and self._belongs(key, documents, arrays):
+                        raise StoreConflict(key, f"belongs with {first}, which is not stored")
                     done[kind] += commit(key, limit)
                 except StoreError as error:
                     kept[key] = error.reason
+                    if key in documents:
+                        # Chunks of an array that has become smaller are removed behind it.
+                        first = first or key
         return Committed(done[_CHANGED], done[_REMOVED], kept)
+
+    def _first_changed_below(self, documents: Sequence[str], limit: int) -> str | None:
+        """The first of the documents here that another writer changed in the store, too."""
+        for key in documents:
+            try:
+                if (found := self._upper.get(_CHANGED + key, limit=limit)) is not None:
+                    self._own_state(key, self._inner.info(key), limit, _content(found.data))
+            except StoreError:
+                return key
+        return None
+
+    def _belongs(self, key: str, documents: Sequence[str], arrays: Sequence[str]) -> bool:
+        """Whether an object means what it should only with all the documents that are changed.
+
+        Documents of groups have the shapes of arrays, too.
+
+        arrays : those of the documents that are an array's.
+        """
+        nodes = (document.rpartition("/")[0] for document in arrays)
+        return key in documents or any(not node or key.startswith(f"{node}/") for node in nodes)
+
+    def _is_array(self, document: str, limit: int) -> bool:
+        if self._arrays is None:
+            return True
+        found = self._upper.get(_CHANGED + document, limit=limit)
+        return found is not None and self._arrays.is_array(document, bytes(found.data))
 
     def _commit(self, key: str, limit: int) -> bool:
         if (found := self._upper.get(_CHANGED + key, limit=limit)) is None:
@@ -234,6 +288,8 @@ class OverlayStore(StoreWrapper):
     def _begin(self, key: str, expected: Expected) -> None:
         """Before the first change of an object: it must be as expected, and its state is noted."""
         present = None
+        if self._arrays is not None and not self._is_document(key):
+            self._arrays.note(key)
         if self._upper.info(_REMOVED + key) is None:
             present = self._inner.info(key)
             self._note(key, _state(None if present is None else present.generation))
@@ -265,6 +321,11 @@ class OverlayStore(StoreWrapper):
             return self._upper.info(_CHANGED + key) is not None or not self._is_inner(key)
         except StoreError:
             return True
+
+    def _holds_chunks(self, node: str) -> bool:
+        below = f"{node}/" if node else ""
+        keys = chain(self._keys(_CHANGED, below), self._keys(_REMOVED, below))
+        return any(not self._is_document(key) for key in keys)
 
     def _is_inner(self, key: str) -> bool:
         return self._upper.info(_REMOVED + key) is None

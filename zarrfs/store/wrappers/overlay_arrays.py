@@ -1,0 +1,121 @@
+"""How arrays were encoded when an overlay got the first change of a chunk.
+
+Chunks say nothing of that, so an array that another program makes anew in the store would give
+those of the overlay another meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from zarrfs.errors import StoreChanged, StoreConflict
+from zarrfs.store.base import ANY, Store
+
+_KEPT = "arrays/"
+_LARGEST = 64 << 20
+_MOST_KNOWN = 1 << 14
+
+
+class ArrayDocuments(NamedTuple):
+    """Tells documents of arrays apart, by their name and content.
+
+    names : that they have.
+    is_array : whether one describes an array.
+    alike : whether chunks of two arrays are encoded in the same way.
+    """
+
+    names: Collection[str]
+    is_array: Callable[[str, bytes], bool]
+    alike: Callable[[str, bytes, bytes], bool]
+
+
+class OverlayArrays:
+    """
+    holds : whether the overlay has changes of chunks below a node.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        upper: Store,
+        documents: ArrayDocuments,
+        holds: Callable[[str], bool],
+    ) -> None:
+        self._inner = inner
+        self._upper = upper
+        self._documents = documents
+        self._holds = holds
+        # Directories above the first array of a path, which are asked about once.
+        self._above: set[str] = set()
+
+    def note(self, key: str) -> None:
+        """Before the first change of a chunk: keep the document of its array as it is."""
+        for node in _nodes_above(key):
+            if node in self._above:
+                continue
+            if any(self._kept(node)):
+                return
+            for name in self._documents.names:
+                found = self._inner.get(_join(node, name), limit=_LARGEST)
+                if found is not None and self._documents.is_array(name, bytes(found.data)):
+                    kept = _KEPT + _join(node, name)
+                    with suppress(StoreConflict):  # of another mount, which noted it, too
+                        self._upper.put(kept, [found.data], expected=None)
+                    return
+            if len(self._above) < _MOST_KNOWN:
+                self._above.add(node)
+
+    def check(self, node: str) -> None:
+        """Raises StoreChanged where chunks in the overlay do not fit the store's own array."""
+        for name, kept in self._kept(node):
+            key = _join(node, name)
+            now = self._inner.get(key, limit=_LARGEST)
+            if now is not None and self._documents.alike(name, kept, bytes(now.data)):
+                continue
+            if not self._holds(node):
+                # All of them are in the store since.
+                self._upper.delete(_KEPT + key, expected=ANY)
+                continue
+            what = "deleted the array" if now is None else "changed how the array is encoded"
+            where = self._upper.local_path
+            raise StoreChanged(key, f"another program has {what}, of which {where} holds changes")
+
+    def check_chunk(self, key: str, checked: dict[str, str | None]) -> None:
+        """As `check`, of the array of a chunk.
+
+        checked : the outcomes of the nodes that have been checked.
+        """
+        for node in _nodes_above(key):
+            if node not in checked:
+                checked[node] = None
+                try:
+                    self.check(node)
+                except StoreChanged as error:
+                    checked[node] = error.reason
+            if (reason := checked[node]) is not None:
+                raise StoreChanged(key, reason)
+
+    def is_array(self, document: str, data: bytes) -> bool:
+        return self._documents.is_array(document.rpartition("/")[2], data)
+
+    def is_own(self, key: str) -> bool:
+        """Whether a key is that of a document that an array may have."""
+        return key.rpartition("/")[2] in self._documents.names
+
+    def _kept(self, node: str) -> Iterator[tuple[str, bytes]]:
+        for name in self._documents.names:
+            found = self._upper.get(_KEPT + _join(node, name), limit=_LARGEST)
+            if found is not None:
+                yield name, bytes(found.data)
+
+
+def _nodes_above(key: str) -> Iterator[str]:
+    """From the root down."""
+    names = key.split("/")
+    return ("/".join(names[:count]) for count in range(len(names)))
+
+
+def _join(node: str, name: str) -> str:
+    return f"{node}/{name}" if node else name
