@@ -165,7 +165,7 @@ def zipped(place: Path, method: int, dictionary: int | None = None) -> Attack:
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("zarr.json", array_document((8,), (8,)), zipfile.ZIP_DEFLATED)
         with archive.open("c/0", "w") as member:
-            for _ in range(80):
+            for _ in range(40):
                 member.write(bytes(1 << 20))
     # What it claims to hold is a chunk of the right size.
     raw = bytearray(path.read_bytes())
@@ -207,7 +207,7 @@ def fields_filled_again_and_again(_: Path) -> Attack:
 
 @attack
 def attributes_of_empty_lists(place: Path) -> Attack:
-    text = b'{"a":[' + b"[]," * 21_000_000 + b"0]}"
+    text = b'{"a":[' + b"[]," * 8_000_000 + b"0]}"
     document = array_document((8,), (8,))[:-1] + b',"attributes":' + text + b"}"
     path = place / "group.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -360,7 +360,7 @@ ATTACKS |= {
     "zfp-rate-of-128": lambda _: zfp_metadata("fixed_rate", rate=128),
     "zfp-rate-below-its-header": lambda _: zfp_metadata("fixed_rate", rate=0.25),
     "json-with-a-list-in-its-shape": lambda _: objects("json2", b'["|O", [[0], 1000000000]]'),
-    "json-of-empty-lists": lambda _: objects("json2", b"[" + b"[]," * 20_000_000 + b'"|O",[4]]'),
+    "json-of-empty-lists": lambda _: objects("json2", b"[" + b"[]," * 8_000_000 + b'"|O",[4]]'),
     "empty-gzip-members": lambda _: members_of("gzip", gzip.compress(b"", mtime=0), 600_000),
     "empty-zlib-members": lambda _: members_of("zlib", zlib.compress(b""), 1_000_000),
     "empty-bz2-members": lambda _: members_of("bz2", bz2.compress(b""), 1_000_000),
@@ -399,7 +399,7 @@ ATTACKS |= {
     "references-generated-by-many-expressions": lambda place: generating(
         place, {"i": {"stop": 1 << 20}}, "{{u}}" * 100_000, ""
     ),
-    "parquet-of-many-rows": lambda place: parquet(place, {"offset": np.zeros(50_000_000)}),
+    "parquet-of-many-rows": lambda place: parquet(place, {"offset": np.zeros(20_000_000)}),
 }
 
 

@@ -12,8 +12,8 @@ from .attacks import ATTACKS
 pytestmark = pytest.mark.timeout(120)
 
 # Each of these took more than ten times as much, or crashed.
-ROOM = 700 << 20
-SMALL_ROOM = 64 << 20
+ROOM = 350 << 20
+SMALL_ROOM = 32 << 20
 SECONDS = 10
 WORDS = {
     "zfp-expert-mode": "another mode",

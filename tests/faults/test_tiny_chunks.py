@@ -8,12 +8,12 @@ from tests.conftest import run_program, run_python
 
 pytestmark = pytest.mark.timeout(300)
 
-MEMORY = 64 << 20
+MEMORY = 32 << 20
 
 
 @pytest.mark.parametrize(
     ("size", "members"),
-    [(1 << 20, 1 << 16), (1 << 20, 1 << 10), (16 << 10, 0)],
+    [(1 << 19, 1 << 15), (1 << 19, 1 << 10), (4 << 10, 0)],
     ids=["large shards", "small shards", "no shards"],
 )
 def test_writing_chunks_of_eight_bytes_stays_within_memory(tmp_path, size, members):
@@ -23,10 +23,10 @@ def test_writing_chunks_of_eight_bytes_stays_within_memory(tmp_path, size, membe
     assert int(done.stdout) < MEMORY
 
 
-@pytest.mark.parametrize(("shape", "chunk"), [("200000", "1"), ("2x100000", "1x1")])
+@pytest.mark.parametrize(("shape", "chunk"), [("100000", "1"), ("2x50000", "1x1")])
 def test_reading_chunks_of_one_byte_takes_few_objects_at_once(tmp_path, shape, chunk):
     """A chunk takes a kilobyte of them while it is read."""
-    arguments = [tmp_path, shape, chunk, 200_000, 16 << 20]
+    arguments = [tmp_path, shape, chunk, 100_000, 16 << 20]
     done = run_python("-m", "tests.faults.read_tiny_chunks", *map(str, arguments), timeout=250)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < MEMORY

@@ -105,16 +105,15 @@ def test_scan_is_exact(mount_daemon, tmp_path, settings, options):
     assert stats["errors"]["count"] == 0
 
 
-@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"], ids=["input", "all"])
-def test_closed_standard_streams_do_no_harm(tmp_path, closed):
+def test_closed_standard_streams_do_no_harm(tmp_path):
     """Nothing that the daemon or a worker opens may take their numbers, which are used anew."""
-    data = write(tmp_path / "a.zarr", repeats=8)
+    data = write(tmp_path / "a.zarr", repeats=2)
     path = tmp_path / "mount"
     path.mkdir()
     program = [sys.executable, "-m", "zarrfs"]
     options = ["-o", f"workers=2,log_file={tmp_path / 'log'}"]
     command = [*program, "mount", *options, str(tmp_path / "a.zarr"), str(path)]
-    subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *command], check=True, timeout=30)
+    subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], check=True, timeout=30)
     try:
         flat = np.memmap(path / "array.bin", "<u2", "r", shape=data.shape)
         for plane in np.random.default_rng(1).permutation(len(data))[:40]:
@@ -136,7 +135,7 @@ def test_closed_standard_streams_do_no_harm(tmp_path, closed):
     ids=["shards", "overhanging in order F"],
 )
 def test_reads_here_and_there_have_slabs_made(mount_daemon, tmp_path, settings, options):
-    data = write(tmp_path / "a.zarr", repeats=8, **settings)
+    data = write(tmp_path / "a.zarr", repeats=4, **settings)
     daemon = mount_daemon(tmp_path / "a.zarr", "workers=2", options)
     if options == "order=F":
         data = np.ascontiguousarray(data.T)
@@ -178,8 +177,7 @@ def test_no_workers_where_none_are_wanted_or_arrays_resize(mount_daemon, tmp_pat
         assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-@pytest.mark.parametrize("killed", [1, 2])
+@pytest.mark.parametrize(("killed", "number"), [(1, signal.SIGKILL), (2, signal.SIGSEGV)])
 def test_dead_workers_are_replaced(mount_daemon, tmp_path, killed, number):
     data = write(tmp_path / "a.zarr", repeats=4)
     # Slabs of at most 3 MiB.

@@ -263,16 +263,16 @@ def test_rows_in_a_scratch_file(mount, scans, cheap, late, tmp_path):
     """Memory has no room for a row of chunks."""
 
     def stored(value: int) -> dict[str, bytes]:
-        document = array_document((8, 1 << 20), (8, 1 << 17))
-        objects = {f"c/0/{j}": data(value, 1 << 20) for j in range(8)}
+        document = array_document((8, 1 << 18), (8, 1 << 15))
+        objects = {f"c/0/{j}": data(value, 1 << 18) for j in range(8)}
         return {"zarr.json": document, **objects}
 
     def read(file):
-        request = 1 << 20
-        found = {file.read(at, request) for at in range(0, 16 << 20, request)}
+        request = 1 << 19
+        found = {file.read(at, request) for at in range(0, 4 << 20, request)}
         return b"".join(sorted({part[:2] for part in found} | {part[-2:] for part in found}))
 
-    memory = {"memory": 16 << 20, "spill": str(tmp_path)}
+    memory = {"memory": 4 << 20, "spill": str(tmp_path)}
     new = data(NEW, 1)
     assert see_the_change(mount, stored, "array.bin", new, read, cheap=cheap, late=late, **memory)
 

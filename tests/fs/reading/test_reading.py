@@ -302,13 +302,13 @@ def test_the_kernel_gets_nothing_where_chunks_are_scattered(mount):
     ("shape", "chunks", "shards"),
     [
         # A row of chunks takes 6 MB.
-        ((80, 512, 300), (20, 64, 64), None),
-        ((80, 512, 300), (20, 64, 64), (20, 128, 128)),
+        ((40, 512, 300), (20, 64, 64), None),
+        ((40, 512, 300), (20, 64, 64), (20, 128, 128)),
         # Chunks that span the first axis, and short rows.
         ((100, 800, 60), (100, 16, 18), None),
         ((90, 15000, 3), (90, 1000, 2), (90, 2000, 4)),
         # Rows that are single elements of a chunk.
-        ((3000, 40, 30), (3000, 1, 1), None),
+        ((4000, 20, 30), (4000, 1, 1), None),
         # To load a chunk takes more than half of the memory, or nearly all of it.
         ((50, 100, 480), (50, 100, 48), None),
         ((80, 100, 480), (80, 100, 48), None),

@@ -102,7 +102,7 @@ def test_a_large_read_brings_them_into_order(mount, store, kept):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(2 * TIMES))
+@pytest.mark.parametrize("seed", range(TIMES))
 def test_small_reads_and_writes_of_any_place(opened, store, seed):
     """With larger ones between them, and chunks that go and come."""
     m = opened(WriteStore(store.objects), memory=4 << 20)
