@@ -328,6 +328,17 @@ def test_a_region_of_texts_in_other_chunks(sources, tmp_path, name):
     assert copy.astype(object).tolist() == values[1:, 1:].tolist()
 
 
+@pytest.mark.parametrize("dtype", ["<U3", ">U3", "S5"])
+@pytest.mark.parametrize("codecs", ["none", "zstd"])
+def test_a_text_without_axes(tmp_path, dtype, codecs):
+    value = np.array("a", dtype)
+    old, new = tmp_path / "old.zarr", tmp_path / "new.zarr"
+    with zarrfs.create_array(old, (), value.dtype, codecs=codecs, zarr_format=2) as array:
+        array[...] = value
+    zarrfs.copy(old, new, codecs="gzip")
+    assert zarr.open_array(new, mode="r")[()] == value[()]
+
+
 def test_another_data_type_loses_nothing(sources, tmp_path):
     zarrfs.copy(sources / "named", tmp_path / "f4", dtype="float32", verify=True)
     copy = zarr.open_array(tmp_path / "f4")

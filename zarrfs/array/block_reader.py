@@ -207,17 +207,18 @@ class _PatchReader:
             else:
                 chunk = codec.stored_elements(data)
             pieces = pieces or list(patch.pieces())
-            self._copy(chunk[patch.source], pieces[number])
+            self._copy(_cut(chunk, patch), pieces[number])
         if memory is None or memory is place:
             return None
         if len(decoded) == count:
             chunks = codec.stored_elements(memory, patch.counts)
             every = [slice(None)] * len(patch.counts)
-            self._copy(chunks[(*every, *patch.source)], targets)
+            where: tuple[Any, ...] = (*every, *patch.source, ...)
+            self._copy(chunks[where], targets)
             return None
         for number in decoded:
             chunk = codec.stored_elements(memory[number * size : (number + 1) * size])
-            self._copy(chunk[patch.source], pieces[number])
+            self._copy(_cut(chunk, patch), pieces[number])
         return None
 
     def _decode_evenly(
@@ -257,7 +258,7 @@ class _PatchReader:
             return result.error
         chunk = result.chunk.view(self._carrier)
         if not (in_place and _same(chunk, target)):
-            copy_elements(chunk[patch.source], target)
+            copy_elements(_cut(chunk, patch), target)
         self.generations.append(result.generation)
         return None
 
@@ -268,6 +269,13 @@ class _PatchReader:
         elif target.dtype == self._carrier:
             target = target.view(stored.newbyteorder("<"))
         copy_elements(elements, target)
+
+
+def _cut(chunk: Chunk, patch: Patch) -> Chunk:
+    # Without the ellipsis, a text without axes would lose the zeros behind it.
+    where: tuple[Any, ...] = (*patch.source, ...)
+    part: Chunk = chunk[where]
+    return part
 
 
 def _is_whole(part: slice, length: int) -> bool:
