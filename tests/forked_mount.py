@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -213,13 +213,14 @@ def _import_most() -> None:
             importlib.import_module(found.name)
 
 
-def _run_command() -> NoReturn:
+def run_to_end(main: Callable[[], object]) -> NoReturn:
     """As the end of Python does, but for the modules."""
     status = 1
     try:
-        sys.modules[_FIRST].main()
+        main()
+        status = 0
     except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 1
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
@@ -242,7 +243,7 @@ if __name__ == "__main__":
     if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
         sys.argv[1:] = asked
         if not (asked and asked[0].endswith(".py")):
-            _run_command()
+            run_to_end(sys.modules[_FIRST].main)
         else:
             # As with `python SCRIPT`.
             del sys.argv[0]

@@ -1,18 +1,19 @@
 """One shell for all commands of a page, with ``/data`` and ``/mnt`` in a directory of its own."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import run_zarrfs
+from tests.conftest import run_python, run_zarrfs
 from tests.docs.pages import Command
+from tests.forked_mount import forked
 from zarrfs.errors import MountError
 from zarrfs.fuse.mount_table import FILE_SYSTEM_TYPE, mounts
 from zarrfs.fuse.unmount import unmount
@@ -20,6 +21,7 @@ from zarrfs.fuse.unmount import unmount
 _PLACES = re.compile(r"(?<![\w.-])/(data|mnt|scratch)(?![\w-])")
 _END = "end-of-command"
 _TIMEOUT_S = 150
+_SHELL = Path(__file__).with_name("forked_shell.py")
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,20 @@ class Result:
 class Session:
     """Where the commands of one page run: ``/data`` is the working directory."""
 
-    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str], *, forks: bool = True) -> None:
+        """forks : whether ``zarrfs`` and ``python3`` may be forks of a process that has begun."""
         self._root = root
+        self._forks = forks
         self._environment = {
             "HOME": str(root / "home"),
             "LANG": "C.UTF-8",
             "LC_ALL": "C.UTF-8",
             "TERM": "dumb",
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{root}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
             **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
             **environment,
         }
-        for name in ("data", "mnt", "scratch", "home"):
+        for name in ("bin", "data", "mnt", "scratch", "home"):
             (root / name).mkdir(exist_ok=True)
 
     def run(self, commands: Iterable[Command]) -> list[Result]:
@@ -53,25 +57,14 @@ class Session:
         )
         for name in re.findall(rf"{self._root}/mnt/([\w.-]+)", script):
             (self._root / "mnt" / name).mkdir(exist_ok=True)
-        # A file, because what a page leaves running would hold a pipe open.
-        with tempfile.TemporaryFile() as said:
-            shell = subprocess.Popen(
-                ["bash", "-c", script],
-                cwd=self._root / "data",
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                with suppress(subprocess.TimeoutExpired):  # what did not come is told as missing
-                    shell.wait(_TIMEOUT_S)
-            finally:
-                self._end(shell.pid)
-                shell.wait()
-            said.seek(0)
-            text = self._outside(said.read().decode(errors="replace"))
+        (self._root / "script").write_text(script)
+        call = [*map(str, (_SHELL, self._root, _TIMEOUT_S)), json.dumps(self._environment)]
+        try:
+            if not (self._forks and forked(call, 2 * _TIMEOUT_S)):
+                run_python(*call, timeout=2 * _TIMEOUT_S)
+        finally:
+            self._end()
+        text = self._outside((self._root / "said").read_text(errors="replace"))
         parts = re.split(rf"\n{_END} (\d+)\n", text)
         return [
             Result(command, text, int(status))
@@ -84,7 +77,7 @@ class Session:
     def _outside(self, text: str) -> str:
         return text.replace(str(self._root / "home"), "~").replace(str(self._root), "")
 
-    def _end(self, group: int) -> None:
+    def _end(self) -> None:
         """Nothing that a page has mounted or started outlives it."""
         below = f"{self._root}/"
         for entry in reversed(mounts(FILE_SYSTEM_TYPE)):
@@ -94,5 +87,5 @@ class Session:
                 run_zarrfs("umount", entry.path, timeout=20)
             with suppress(MountError):
                 unmount(entry.path, lazy=True)
-        with suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.killpg(int((self._root / "group").read_text()), signal.SIGKILL)
