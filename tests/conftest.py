@@ -105,6 +105,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     # Without `gc.freeze`: hypothesis asks which objects refer to one.
     gc.enable()
+    # Each look through all that was collected takes as long as a test.
+    gc.set_threshold(700, 10, 100)
     # Only now does every test that hypothesis runs say so.
     times = max(TIMES, SWEEP_TIMES if EXHAUSTIVE else 1)
     for item in session.items if times > 1 else ():

@@ -188,9 +188,9 @@ def _s3_options(endpoint: str, **more: object) -> dict[str, object]:
     }
 
 
-@pytest.fixture
-def s3_bucket(s3_endpoint: str) -> Iterator[Any]:
-    """A new bucket: ``(name, boto3 client)``."""
+@pytest.fixture(scope="session")
+def s3_client(s3_endpoint: str) -> Iterator[Any]:
+    """Of boto3, which makes as many objects for one as all the tests."""
     import boto3
 
     client = boto3.client(
@@ -200,10 +200,16 @@ def s3_bucket(s3_endpoint: str) -> Iterator[Any]:
         aws_secret_access_key=SECRET,
         region_name="us-east-1",
     )
-    name = f"bucket-{uuid.uuid4().hex}"
-    client.create_bucket(Bucket=name)
-    yield name, client
+    yield client
     client.close()
+
+
+@pytest.fixture
+def s3_bucket(s3_client: Any) -> tuple[str, Any]:
+    """A new bucket: ``(name, boto3 client)``."""
+    name = f"bucket-{uuid.uuid4().hex}"
+    s3_client.create_bucket(Bucket=name)
+    return name, s3_client
 
 
 def _local(tmp_path: Path) -> Harness:

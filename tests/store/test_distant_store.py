@@ -21,7 +21,7 @@ from zarrfs.store.wrappers import retry
 from zarrfs.store.wrappers.retry import RetryConfig
 
 KEYS = [f"c/{number}" for number in range(8)]
-MANY = [f"c/{number}" for number in range(400)]
+MANY = [f"c/{number}" for number in range(120)]
 QUICK = RetryConfig(attempt_timeout_s=30, deadline_s=100, first_pause_s=0.01, max_pause_s=0.05)
 
 

@@ -132,7 +132,7 @@ def test_an_object_above_the_limit_is_refused(harness):
 
 
 def test_many_objects_come_in_order_each_with_what_get_tells_of_it(harness):
-    keys = [f"k{i}" for i in range(40)]
+    keys = [f"k{i}" for i in range(22)]
     for i, key in enumerate(keys):
         if i % 7:
             harness.put(key, DATA[: i if i % 5 else len(DATA)])
@@ -178,7 +178,7 @@ def test_many_threads_read_at_once(harness):
 
     # The stand-in for S3 takes its time.
     with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(read, range(16 if harness.kind.startswith("s3") else 64)))
+        assert all(pool.map(read, range(16 if harness.kind.startswith("s3") else 32)))
 
 
 def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
@@ -200,7 +200,7 @@ def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
     for _ in range(2):
         use()
     before = open_fds()
-    for _ in range(16):
+    for _ in range(12):
         use()
     # Pooled connections may come and go, of which some servers have the other end in this process.
     wait_until(lambda: open_fds() <= before + 10)

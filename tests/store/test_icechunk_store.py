@@ -488,7 +488,7 @@ def test_a_bucket(s3_endpoint, s3_bucket, s3_options, quick, monkeypatch):
 
 def test_a_bucket_that_cannot_be_reached(s3_options, quick):
     options = {**s3_options, "endpoint_url": "http://127.0.0.1:1"}
-    brief = quick._replace(deadline_s=4.0)
+    brief = quick._replace(deadline_s=1.5)
     with pytest.raises((StoreUnavailable, StoreTimeout)) as caught:
         open_store("icechunk::s3://bucket/repo", StoreConfig(storage_options=options, retry=brief))
     assert SECRET not in str(caught.value)

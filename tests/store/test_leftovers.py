@@ -166,7 +166,7 @@ def test_a_live_writer_survives_a_start_while_another_one_cleans(root):
     thread = threading.Thread(target=clean)
     thread.start()
     try:
-        for i in range(150):
+        for i in range(60):
             store = LocalStore(root)
             store.put("dir/x", [b"%d" % i], expected=ANY)
             store.put("dir/y", [b"%d" % i], expected=ANY)
