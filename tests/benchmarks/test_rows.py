@@ -26,7 +26,9 @@ def _others_keep_their_caches(monkeypatch):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_row(row, directory):
+def test_row(row, directory, request):
+    if row.name != "chunk-file":
+        request.getfixturevalue("nothing_starts_anew")
     kind = "f" if row.name == "hits" else "e"
     measured = measure([row], TINY, directory, [kind])[row.name]
     assert measured.error == ""

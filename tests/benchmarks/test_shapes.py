@@ -121,7 +121,7 @@ def test_every_byte_through_a_mount_is_that_of_the_source(seed, parent, mount_da
 
 
 @pytest.mark.mount
-def test_all_rows_are_measured_and_kept(tmp_path, capsys):
+def test_all_rows_are_measured_and_kept(tmp_path, capsys, nothing_starts_anew):
     kept, chart = tmp_path / "kept.json", tmp_path / "chart.svg"
     words = ["--seeds", "8", "--size", "1M", "--turns", "1", "--directory", str(tmp_path / "work")]
     assert main([*words, "--json", str(kept), "--plot", str(chart)]) == 0
