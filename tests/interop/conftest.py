@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.fs.fixtures import loop, mount
+from zarrfs.isolation.decoders import IsolatedDecoder
+from zarrfs.store.foreign import kept
 
 from .served_files import DirectFiles
 from .zarr2 import Zarr2
@@ -23,6 +26,29 @@ def zarr2() -> Iterator[Zarr2]:
     process = Zarr2()
     yield process
     process.close()
+
+
+@pytest.fixture(scope="session")
+def _translate() -> Iterator[Callable[..., bytes]]:
+    decoder = IsolatedDecoder(kept._PROGRAM)
+    yield decoder.decode
+    decoder.close()
+
+
+@pytest.fixture(autouse=True)
+def _one_translator(monkeypatch: pytest.MonkeyPatch, _translate: Callable[..., bytes]) -> None:
+    """One process finds the chunks in all files: its start takes far longer than most of them.
+
+    Other programs, and the same with other modules, have a process of their own as ever.
+    """
+    usual = kept._PROGRAM, [*sys.path]
+
+    def decoder(program: str) -> Any:
+        if (program, sys.path) != usual:
+            return IsolatedDecoder(program)
+        return SimpleNamespace(decode=_translate, close=lambda: None)
+
+    monkeypatch.setattr(kept, "IsolatedDecoder", decoder)
 
 
 @pytest.fixture

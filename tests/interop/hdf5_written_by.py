@@ -91,12 +91,12 @@ def concurrent_readers(file, folder):
 
 @written
 def many_chunks(file, folder):
-    indexes = {"fixed": None, "extensible": (None, 50), "tree": (None, None), "wide": (3000, None)}
+    indexes = {"fixed": None, "extensible": (None, 50), "tree": (None, None), "wide": (1500, None)}
     for name, most in indexes.items():
         options = {"chunks": (1, 50), "maxshape": most, "compression": "gzip"}
-        made = file.create_dataset(name, (3000, 50), "u1", **options)
+        made = file.create_dataset(name, (1500, 50), "u1", **options)
         made[:60] = 1
-        made[2900:] = RANDOM.integers(0, 255, (100, 50))
+        made[1400:] = RANDOM.integers(0, 255, (100, 50))
     for axis in range(3):
         most = tuple(None if axis == other else 9 for other in range(3))
         made = file.create_dataset(f"axis{axis}", (7, 5, 4), "i2", chunks=(3, 2, 1), maxshape=most)

@@ -1,14 +1,14 @@
 """Reads whole files of a mounted source, with FUSE or without, in one way."""
 
+import atexit
 import os
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-import trio
-
+from tests.fs.loop import Loop
 from zarrfs.errors import EntryNotFound
 from zarrfs.fs.attributes import Attributes, OpenMode
 from zarrfs.fs.config import FileSystemConfig
@@ -19,6 +19,14 @@ from zarrfs.store.open import StoreConfig, open_store
 _REQUEST = 65_521
 _MEMORY = 64 << 20
 _NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
+
+
+@cache
+def _loop() -> Loop:
+    """For all of this process: to start one takes longer than most reads."""
+    loop = Loop()
+    atexit.register(loop.close)
+    return loop
 
 
 class ServedFiles(Protocol):
@@ -54,10 +62,10 @@ class DirectFiles:
             raise
 
     def read(self, path: str) -> bytes:
-        return trio.run(self._read, path)
+        return _loop().run(self._read, path)
 
     def names(self, path: str) -> list[str]:
-        return trio.run(self._names, path)
+        return _loop().run(self._names, path)
 
     def close(self) -> None:
         self._filesystem.close()

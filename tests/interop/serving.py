@@ -9,7 +9,7 @@ from .served_files import ServedFiles
 from .spec import Array, Shape, Spec, grid
 
 # More of them show nothing that these do not.
-_CHUNKS = 8
+_CHUNKS = 4
 
 
 def check_served(files: ServedFiles, spec: Spec, data: Array, directory: str = "") -> None:

@@ -26,10 +26,10 @@ def server() -> Iterator[RemoteServer]:
         yield server
 
 
-@pytest.fixture(params=[2, 3])
-def store(request, server, tmp_path: Path) -> Iterator[Store]:
+@pytest.fixture(scope="module", params=[2, 3])
+def root(request, tmp_path_factory) -> Path:
     """A group of arrays, of a group, of a directory with an array in it, and of one without."""
-    root = tmp_path / "g"
+    root: Path = tmp_path_factory.mktemp("group") / "g"
     group = zarr.create_group(root, zarr_format=request.param)
     for name in NAMES:
         group.create_array(name, shape=(4,), chunks=(2,), dtype="i2").attrs["name"] = name
@@ -37,6 +37,11 @@ def store(request, server, tmp_path: Path) -> Iterator[Store]:
     zarr.create_array(root / "bare/array", shape=(1,), dtype="i1", zarr_format=request.param)
     (root / "notes").mkdir()
     (root / "notes/read.me").write_text("of nothing that is Zarr")
+    return root
+
+
+@pytest.fixture
+def store(server, root: Path) -> Iterator[Store]:
     server.upload(root, "b")
     retry = RetryConfig(deadline_s=15, first_pause_s=0.01)
     store = open_store("s3://b/g", StoreConfig(server.s3_options(), retry=retry))

@@ -1,7 +1,7 @@
 """Arrays that other people's software wrote: ``array.bin`` has the hash their readers agree on."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,20 +67,11 @@ def _link(directory: Path, place: Path) -> None:
             _link(child, place / child.name)
 
 
-@pytest.fixture(params=["direct", pytest.param("mount", marks=pytest.mark.mount)])
-def all_files(request: pytest.FixtureRequest, one_group: Path) -> Iterator[ServedFiles]:
-    if request.param == "direct":
-        files = DirectFiles(str(one_group), follow_symlinks=True)
-        yield files
-        files.close()
-    else:
-        mounted = request.getfixturevalue("mounted")
-        # What is refused is counted, and told in the log.
-        yield MountedFiles(mounted(one_group, "follow_symlinks", quiet=False))
-
-
-def test_all_in_one_group(all_files: ServedFiles) -> None:
+@pytest.mark.mount
+def test_all_in_one_group(one_group: Path, mounted: Callable[..., Path]) -> None:
     """What is refused shows its metadata and the reason, and does not harm the others."""
+    # What is refused is counted, and told in the log.
+    all_files = MountedFiles(mounted(one_group, "follow_symlinks", quiet=False))
     wrong = []
     for fixture in FIXTURES:
         if fixture.name.endswith("#v2"):

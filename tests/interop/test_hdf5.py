@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conftest import run_zarrfs
+from tests.cli.in_process import in_process
 from zarrfs.errors import StoreError, StoreTooLarge
 from zarrfs.library.checking.check import CheckConfig, check_source
 from zarrfs.store.base import ByteRange
@@ -178,10 +178,10 @@ def test_the_check_finds_what_is_not_served(name, tmp_path):
 
 def test_the_commands_say_what_is_not_served(tmp_path):
     path = write("references", tmp_path / "folder")
-    checked = run_zarrfs("check", path)
-    assert checked.returncode == 1
+    checked = in_process("check", path)
+    assert checked.status == 1
     assert "x/zarr.json: its elements are references" in checked.stdout
-    assert "its elements are references" in run_zarrfs("info", path).stdout
+    assert "its elements are references" in in_process("info", path).stdout
 
 
 def test_boxes_are_read_in_part_and_listed(tmp_path):

@@ -3,7 +3,6 @@
 import json
 import os
 import struct
-import sys
 import zipfile
 from contextlib import closing
 from functools import partial
@@ -385,9 +384,7 @@ def test_root_shows_others_nothing_of_its_own(data, mount_daemon, tmp_path, monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "private").write_bytes(b"private!")
     TestFoundReferences().refer(data, f"file://{tmp_path}/private")
-    daemon = mount_daemon(
-        str(data), "allow_other", command=(sys.executable, "-m", "zarrfs", "mount"), quiet=False
-    )
+    daemon = mount_daemon(data, "allow_other", quiet=False)
     with pytest.raises(OSError, match=r"Input/output error|Permission denied"):
         (Path(daemon.path) / "found.json/a/array.bin").read_bytes()
     assert MountedFiles(daemon.path).read("deep/v3.zarr/array.bin") == NUMBERS.tobytes()
@@ -458,9 +455,7 @@ def test_chunks_that_others_may_not_read(mount_daemon, tmp_path, monkeypatch, wa
         private.chmod(0o600)
         chunk.symlink_to("../../../private")
         os.chown(chunk, 12345, 12345, follow_symlinks=False)
-    command = (sys.executable, "-m", "zarrfs", "mount")
-    options = f"allow_other,workers={workers}"
-    daemon = mount_daemon(str(root), options, command=command, quiet=False)
+    daemon = mount_daemon(root, f"allow_other,workers={workers}", quiet=False)
     shown = Path(daemon.path) / "a.zarr/array.bin"
     with shown.open("rb", buffering=0) as file:
         with pytest.raises(OSError, match=r"Input/output error|Permission denied"):
@@ -474,7 +469,7 @@ def test_mounted(data, mount_daemon, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (data / "private.txt").write_text("private")
     (data / "private.txt").chmod(0o600)
-    daemon = mount_daemon(str(data), command=(sys.executable, "-m", "zarrfs", "mount"))
+    daemon = mount_daemon(data)
     files = MountedFiles(daemon.path)
     names = files.names("")
     assert sorted(names) == sorted([".zarrfs", "private.txt", *ALL])
