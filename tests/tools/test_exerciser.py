@@ -16,7 +16,7 @@ import pytest
 from tests.mount.arrays import FILL, Target, make_array
 from tests.soak import TIMES
 
-OPERATIONS = 400 * TIMES
+OPERATIONS = 250 * TIMES
 
 
 class _File:

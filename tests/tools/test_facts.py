@@ -37,6 +37,8 @@ def add(group, name, shape, dtype, dims, attributes=None, **members):
 def raster(mounted, tmp_path):
     """``raster(said)``: a mount of 5 x 7 elements that has these attributes beside `UTM`."""
 
+    need_program("gdalinfo")
+
     def mount(said):
         path, data = tmp_path / "a.zarr", np.ones((5, 7), "u1")
         zarr.create_array(path, data=data, dimension_names=("y", "x"), attributes=UTM | said)
@@ -70,6 +72,7 @@ def gdal(path: Path) -> dict:
 
 
 def test_a_georeference_belongs_to_the_axes_y_and_x(mounted, tmp_path):
+    need_program("gdalinfo")
     group = zarr.create_group(tmp_path / "g.zarr", attributes=UTM)
     add(group, "ok", (5, 7), "f4", ["y", "x"])
     add(group, "yxt", (5, 7, 9), "f4", ["y", "x", "t"])

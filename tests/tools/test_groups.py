@@ -10,9 +10,10 @@ RAIN = np.arange(11 * 13, dtype="f8").reshape(11, 13)
 T2M = np.arange(5 * 11 * 13, dtype="i2").reshape(5, 11, 13)
 
 
-@pytest.fixture
-def file(tmp_path, mounted):
-    group = zarr.create_group(tmp_path / "w.zarr", attributes={"title": "Wetter"})
+@pytest.fixture(scope="module")
+def file(tmp_path_factory, shared_mounter):
+    path = tmp_path_factory.mktemp("group") / "w.zarr"
+    group = zarr.create_group(path, attributes={"title": "Wetter"})
     named = {
         "lat": (np.linspace(50, 51, 11), ["lat"]),
         "lon": (np.linspace(5, 7, 13), ["lon"]),
@@ -24,7 +25,7 @@ def file(tmp_path, mounted):
             name, data=data, chunks=tuple(4 for _ in dims), dimension_names=dims,
             attributes={"units": "K"},
         )  # fmt: skip
-    return mounted(tmp_path / "w.zarr") / "group.h5"
+    return shared_mounter(path).path / "group.h5"
 
 
 def test_xarray(file):

@@ -27,14 +27,15 @@ PLANES = Path(__file__).with_name("Planes.java")
 READERS = Path(image_readers.__file__)
 
 
-@pytest.fixture
-def images(tmp_path, mounted):
+@pytest.fixture(scope="module")
+def images(tmp_path_factory, shared_mounter):
     """The mount, and for each image its axes and its levels."""
-    zarr.create_group(tmp_path / "images")
+    place = tmp_path_factory.mktemp("images")
+    zarr.create_group(place)
     found = {}
     for name, (axes, *rest) in IMAGES.items():
-        found[name] = axes, make_image(tmp_path / "images" / name, axes, *rest)
-    return mounted(tmp_path / "images"), found
+        found[name] = axes, make_image(place / name, axes, *rest)
+    return shared_mounter(place).path, found
 
 
 def _planes(axes, level):

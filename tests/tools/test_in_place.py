@@ -47,11 +47,12 @@ OPTIONS = {"C": (), "F, big-endian": ("order=F", "byteorder=big")}
 
 @pytest.fixture
 def array(tmp_path, mounted):
-    """``array(option, …)``: the path of a new group, and a mount of it that can be written to."""
+    """``array(order)``: the path of a new group, and a mount of it that can be written to."""
 
-    def mount(*options):
-        path = make(tmp_path / "g.zarr", kinds=[(code, 3) for code in ("u1", "i2", "u2", "f4")])
-        return path, mounted(path, "rw", "views=all", *options)
+    def mount(order="C"):
+        kinds = [(code, 3) for code in ("u1", "i2", "u2", "f4")]
+        path = make(tmp_path / f"{order}.zarr", kinds=kinds)
+        return path, mounted(path, "rw", "views=all", *OPTIONS[order])
 
     return mount
 
@@ -64,23 +65,28 @@ def check(path: Path, name: str, code: str, change, order: str = "C") -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("order", OPTIONS)
 @pytest.mark.parametrize("case", PYTHON, ids=" ".join)
-def test_packages_of_python(case, order, array, tmp_path):
+def test_packages_of_python(case, array):
     module, program = PYTHON[case]
     need_module(module.partition(".")[0])
-    path, mount = array(*OPTIONS[order])
-    for code in ("i2", "f4"):
-        name = f"{code}_3"
-        file = mount / name / f"array.{case[1]}"
-        before = file.read_bytes()
-        text = f"import sys, {module}; path, name = sys.argv[1:]; " + program
-        run(sys.executable, "-W", "ignore", "-c", text.replace("CHANGE", CHANGE), file, name)
+    files = []
+    for order in OPTIONS:
+        path, mount = array(order)
+        for code in ("i2", "f4"):
+            file = mount / f"{code}_3" / f"array.{case[1]}"
+            files.append((order, path, code, file, file.read_bytes()))
+    named = [word for *_, file, _ in files for word in (file, file.parent.name)]
+    text = (
+        f"import sys, {module}\nfor path, name in zip(sys.argv[1::2], sys.argv[2::2]): "
+        f"exec({program.replace('CHANGE', CHANGE)!r})"
+    )
+    run(sys.executable, "-W", "ignore", "-c", text, *named)
 
-        def change(data: np.ndarray) -> None:
-            data[3, 5, 2:4] = 77
+    def change(data: np.ndarray) -> None:
+        data[3, 5, 2:4] = 77
 
-        check(path, name, code, change, "C" if case[0] == "numpy" else order)
+    for order, path, code, file, before in files:
+        check(path, file.parent.name, code, change, "C" if case[0] == "numpy" else order)
         after = file.read_bytes()
         assert len(after) == len(before)
         size = np.dtype(code).itemsize

@@ -104,53 +104,52 @@ def test_touch(file):
     assert file.stat().st_mtime_ns == before.st_mtime_ns
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'rm -rf "$dir"/*',
-        'rm -rf "$dir"/*/*',
-        'rm "$dir"/*/chunks/0/0/0',
-        'rm -r "$dir"/*/shards',
-        'rmdir "$dir"/*/chunks/0/0',
-        'mv "$dir"/*/chunks/0/0/0 "$dir"/*/chunks/0/0/1',
-        'mv "$dir"/*/chunks/0 "$elsewhere"',
-        'find "$dir" -delete',
-    ],
+REMOVING = (
+    'rm -rf "$dir"/*',
+    'rm -rf "$dir"/*/*',
+    'rm "$dir"/*/chunks/0/0/0',
+    'rm -r "$dir"/*/shards',
+    'rmdir "$dir"/*/chunks/0/0',
+    'mv "$dir"/*/chunks/0/0/0 "$dir"/*/chunks/0/0/1',
+    'mv "$dir"/*/chunks/0 "$elsewhere"',
+    'find "$dir" -delete',
 )
-def test_what_removes_changes_nothing_unless_that_is_allowed(mounted, sharded, tmp_path, line):
-    before = {name: (sharded.group / sharded.name / name).stat() for name in sharded.files()}
+
+
+def test_what_removes_changes_nothing_unless_that_is_allowed(mounted, sharded, tmp_path):
+    def states():
+        found = {name: (sharded.group / sharded.name / name).stat() for name in sharded.files()}
+        return {name: (state.st_ino, state.st_mtime_ns) for name, state in found.items()}
+
+    before = states()
     path = mounted(sharded.group, "rw")
-    done = run_shell(line, dir=path, elsewhere=tmp_path / "elsewhere")
-    assert done.returncode != 0
-    assert "Operation not permitted" in done.stderr
-    assert (path / sharded.name / "array.bin").read_bytes() == sharded.data.tobytes()
-    after = {name: (sharded.group / sharded.name / name).stat() for name in sharded.files()}
-    assert {n: (s.st_ino, s.st_mtime_ns) for n, s in after.items()} == {
-        n: (s.st_ino, s.st_mtime_ns) for n, s in before.items()
-    }
+    for line in REMOVING:
+        done = run_shell(line, dir=path, elsewhere=tmp_path / "elsewhere")
+        assert done.returncode != 0
+        assert "Operation not permitted" in done.stderr
+        assert (path / sharded.name / "array.bin").read_bytes() == sharded.data.tobytes()
+        assert states() == before, line
 
 
-@pytest.mark.parametrize("line", ['cp -r "$dir" "$copy"', 'rsync -a "$dir/" "$copy"'])
 @pytest.mark.parametrize("hide", [None, "chunks", "chunks,shards,npy"])
-def test_copying_a_directory_copies_every_view_that_is_listed(
-    mounted, sharded, tmp_path, line, hide
-):
+def test_copying_a_directory_copies_every_view_that_is_listed(mounted, sharded, tmp_path, hide):
     """As plain files, decoded, and none of them is a Zarr array."""
     options = () if hide is None else (f"hide={hide}",)
     path = mounted(sharded.group, *options) / sharded.name
-    copy = tmp_path / "copy"
-    done = run_shell(line, dir=path, copy=copy)
-    assert done.returncode == 0, done.stderr
     hidden = {"npy": "array.npy"}.get
     names = {"array.bin", "array.npy", "chunks", "shards"}
     names -= {hidden(name, name) for name in (hide or "").split(",")}
-    assert {found.name for found in copy.iterdir()} & {"array.npy", "chunks", "shards"} == (
-        names - {"array.bin"}
-    )
-    assert (copy / "array.bin").read_bytes() == sharded.data.tobytes()
-    assert (copy / "zarr.json").read_bytes() == (path / "zarr.json").read_bytes()
-    sizes = sum(found.stat().st_size for found in copy.rglob("*") if found.is_file())
-    assert sizes >= len(names) * SIZE
+    for line in ('cp -r "$dir" "$copy"', 'rsync -a "$dir/" "$copy"'):
+        copy = tmp_path / line.split()[0]
+        done = run_shell(line, dir=path, copy=copy)
+        assert done.returncode == 0, done.stderr
+        assert {found.name for found in copy.iterdir()} & {"array.npy", "chunks", "shards"} == (
+            names - {"array.bin"}
+        )
+        assert (copy / "array.bin").read_bytes() == sharded.data.tobytes()
+        assert (copy / "zarr.json").read_bytes() == (path / "zarr.json").read_bytes()
+        sizes = sum(found.stat().st_size for found in copy.rglob("*") if found.is_file())
+        assert sizes >= len(names) * SIZE
 
 
 def test_rm_of_chunks_and_shards(mounted, sharded):
