@@ -10,7 +10,7 @@ import zarr
 
 from tests.conftest import COMMAND
 
-SHAPE = (96, 1024, 512)
+SHAPE = (72, 1024, 512)
 BUDGET = 16 << 20
 # For what Python and numpy take beside the budget, and what the allocator holds on to.
 SLACK = 40 << 20

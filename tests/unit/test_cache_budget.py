@@ -97,7 +97,7 @@ def test_random_requests_of_many_threads(codecs, room):
 
     def work(seed):
         choose = random.Random(seed)
-        for _ in range(40):
+        for _ in range(20):
             wanted = choose.sample(INDICES, choose.choice((1, 2, len(INDICES))))
             fetch = cached.start(*wanted).wait()
             failed = fetch.error is not None

@@ -5,6 +5,7 @@ import importlib
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import fsspec
@@ -28,6 +29,11 @@ from zarrfs.store.remote.requests import RequestConfig
 SOURCES = Path(zarrfs.__file__).parent
 # Documented, in spite of their names.
 PUBLIC = {"_asdict", "_replace", "_fields", "_exit"}
+
+
+@cache
+def trees() -> list[tuple[str, ast.Module]]:
+    return [(path.name, ast.parse(path.read_text())) for path in SOURCES.rglob("*.py")]
 
 
 @pytest.mark.parametrize("private", PRIVATE, ids=lambda private: f"{private.module}:{private.path}")
@@ -58,8 +64,8 @@ def test_the_code_uses_no_private_name_that_is_not_listed():
     """A private name that zarrfs uses and does not define is somebody else's."""
     defined: set[str] = set()
     used: dict[str, set[str]] = defaultdict(set)
-    for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for file, tree in trees():
+        for node in ast.walk(tree):
             match node:
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                     defined.add(node.name)
@@ -68,10 +74,10 @@ def test_the_code_uses_no_private_name_that_is_not_listed():
                 case ast.Attribute(ctx=ast.Store(), value=ast.Name("self" | "cls" | "other")):
                     defined.add(node.attr)
                 case ast.Attribute():
-                    used[node.attr].add(path.name)
+                    used[node.attr].add(file)
                 case ast.ImportFrom(module=str(module)) if not module.startswith("zarrfs"):
                     for name in [*module.split("."), *(alias.name for alias in node.names)]:
-                        used[name].add(path.name)
+                        used[name].add(file)
     private = {name for name in used if name.startswith("_") and not name.startswith("__")}
     listed = {name for one in PRIVATE for name in (*one.module.split("."), *one.path.split("."))}
     assert {name: used[name] for name in private - defined - listed - PUBLIC} == {}
@@ -81,9 +87,9 @@ def test_the_code_uses_no_private_name_of_a_module_that_is_not_listed():
     """Whatever zarrfs itself calls by the same name."""
     listed = {(one.module.partition(".")[0], one.path) for one in PRIVATE}
     assert {
-        (path.name, *used)
-        for path in SOURCES.rglob("*.py")
-        for used in uses(ast.parse(path.read_text()))
+        (file, *used)
+        for file, tree in trees()
+        for used in uses(tree)
         if used not in listed and used[1] not in PUBLIC
     } == set()
 

@@ -36,7 +36,7 @@ NOISE = np.random.default_rng(0).bytes(5000)
 # Blosc makes no blocks of splits of less than 64 KiB: of such, three and a rest.
 WIDE = (np.arange(50_001, dtype="<u4") // 64).tobytes()[:-1]
 
-bounded = examples(300)
+bounded = examples(150)
 
 
 def configuration(shuffle, typesize, blocksize, clevel=5, cname="snappy"):

@@ -15,25 +15,20 @@ from zarr.codecs import numcodecs as zarr_numcodecs
 from zarr.storage import MemoryStore
 
 from zarrfs.format.metadata.documents import load_json
-from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.format.metadata.v3 import parse_node
 from zarrfs.format.registry import NUMCODECS
 
 RANDOM = np.random.default_rng(7)
 
 
-def decode(objects, prefix=""):
+def decode(objects):
     """The whole array from stored objects by key, with every chunk also encoded and back."""
-    if f"{prefix}zarr.json" in objects:
-        array = parse_node(load_json(objects[f"{prefix}zarr.json"], "zarr.json"))
-    else:
-        array = parse_array_v2(objects[f"{prefix}.zarray"], objects.get(f"{prefix}.zattrs"))
+    array = parse_node(load_json(objects["zarr.json"], "zarr.json"))
     layout = array.layout
     whole = np.empty(array.shape, layout.data_type.dtype)
     for index in product(*map(range, layout.read.counts)):
-        shape = layout.read.chunk_shape(index)
-        data = encoded_chunk(objects, prefix, array, index)
-        codec = layout.chunk_codec(shape)
+        data = objects.get(array.chunk_keys.key(index))
+        codec = layout.chunk_codec(layout.read.chunk_shape(index))
         chunk = codec.spec.filled() if data is None else codec.decode(data)
         again = codec.decode(bytes(codec.encode(chunk)))
         assert same(again, chunk)
@@ -42,32 +37,6 @@ def decode(objects, prefix=""):
         at = tuple(slice(o, o + n) for o, n in zip(origin, valid, strict=True))
         whole[at] = chunk[tuple(map(slice, valid))]
     return whole
-
-
-def encoded_chunk(objects, prefix, array, index):
-    """The bytes of a read chunk, through the shards that it is in."""
-    layout = array.layout
-    stored = layout.stored_index(index)
-    data = objects.get(prefix + array.chunk_keys.key(stored))
-    shape = layout.stored.chunk_shape(stored)
-    origin = layout.stored.origin(stored)
-    for depth, level in enumerate(layout.levels):
-        if data is None:
-            return None
-        data = layout.wrappings(layout.stored.chunk_shape(stored))[depth].undo(data)
-        codec = level.index_codec(shape)
-        view = memoryview(data)
-        start = 0 if codec.location == "start" else len(view) - codec.size
-        entries = codec.decode(view[start : start + codec.size], len(view))
-        element = layout.read.origin(index)
-        local = tuple(
-            (e - o) // n for e, o, n in zip(element, origin, level.inner_shape, strict=True)
-        )
-        where = entries.locate(level.entry(local), len(view))
-        data = None if where is None else view[where[0] : sum(where)]
-        origin = tuple(o + i * n for o, i, n in zip(origin, local, level.inner_shape, strict=True))
-        shape = level.inner_shape
-    return data
 
 
 def same(a, b):

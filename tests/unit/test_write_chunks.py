@@ -172,7 +172,7 @@ FORMS = {
 
 @pytest.mark.parametrize("patches", [0, 2, 64])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@examples(60)
+@examples(30)
 @given(data=st.data(), size=st.sampled_from((1, 2, 3, 8, 16)))
 def test_any_changes_and_stores(form, patches, data, size):
     """Against plain bytes: what is in memory, and what would be stored."""
