@@ -20,7 +20,7 @@ from tests.soak import EXHAUSTIVE
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
-SAMPLE = 1
+SAMPLE = 2
 KINDS = {
     "plain": {"chunks": (5, 600)},
     "sharded": {"chunks": (4, 512), "shards": (32, 1024)},

@@ -15,7 +15,7 @@ from tests.soak import TIMES
 
 pytestmark = pytest.mark.timeout(150)
 
-ROUNDS = 30 * TIMES
+ROUNDS = 12 * TIMES
 SHAPE, CHUNKS, SHARDS = (12, 16, 48), (4, 8, 24), (12, 16, 24)
 OPTIONS = ("memory=64M", "order=F", "recheck=always", "memory=16M,byteorder=big")
 

@@ -1,17 +1,14 @@
-"""The real daemon on a store that waits, fails or kills the daemon as files of a directory say.
+"""The real daemon on a store that waits or fails as files of a directory say.
 
 Usage: controlled_zarrfs.py DIRECTORY SOURCE MOUNTPOINT -o …
 
 In DIRECTORY, while it is there: ``hold`` makes every change of the store wait, ``full`` makes it
 fail. ``waiting`` appears when a change waits. ``reads`` makes reads wait of the keys that begin as
-it says; a line in ``read`` for each that waits. A number in ``kill`` is the number of changes, from
-the start, before which the daemon kills itself; one for each change stands in ``changes``.
+it says; a line in ``read`` for each that waits. ``changes`` has a letter for each change.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import threading
 import time
@@ -32,8 +29,6 @@ class ControlledStore(StoreWrapper):
         self._directory = directory
         self._lock = threading.Lock()
         self._changes = 0
-        kill = directory / "kill"
-        self._last = int(kill.read_text()) if kill.exists() else -1
 
     def get(self, key: str, *, limit: int) -> Blob | None:
         self._wait_to_read(key)
@@ -62,8 +57,6 @@ class ControlledStore(StoreWrapper):
 
     def _change(self, key: str) -> None:
         with self._lock:
-            if self._changes == self._last:
-                os.kill(os.getpid(), signal.SIGKILL)
             self._changes += 1
             (self._directory / "changes").write_text("c" * self._changes)
         while (self._directory / "hold").exists():

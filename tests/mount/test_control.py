@@ -104,9 +104,9 @@ def test_drop_keeps_changes(mount_daemon, source, data):
 
 @pytest.mark.parametrize("options", [(), ("rw",)])
 def test_memory(mount_daemon, tmp_path, options):
-    data = np.arange(64 * 512 * 512, dtype=np.uint16).reshape(64, 512, 512)
+    data = np.arange(32 * 512 * 512, dtype=np.uint16).reshape(32, 512, 512)
     zarr.create_array(tmp_path / "a.zarr", data=data, chunks=(16, 64, 64))
-    daemon = mount_daemon(tmp_path / "a.zarr", "memory=128M", *options)
+    daemon = mount_daemon(tmp_path / "a.zarr", "memory=64M", *options)
     chunks = sorted(path for path in (daemon.path / "chunks").rglob("*") if path.is_file())
 
     def read_all() -> None:
@@ -116,7 +116,7 @@ def test_memory(mount_daemon, tmp_path, options):
         assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
 
     read_all()
-    for size in (32, 256, 64):
+    for size in (16, 128, 32):
         (done,) = control(daemon, f"memory={size}M")
         assert done["memory"] == size * MIB
         memory = stats(daemon)["memory"]

@@ -16,7 +16,7 @@ from tests.soak import TIMES
 
 SIZE = int(np.prod(SHAPE)) * 2
 # Bytes that one program writes, while another one goes on changing others.
-CHANGES = 50 * TIMES
+CHANGES = 25 * TIMES
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def both(path: Path, flags: int, first: str) -> Iterator[tuple[int, int]]:
             os.close(file)
 
 
-@pytest.mark.parametrize("size", [1000, 4096, 1 << 20, 3 << 20])
+@pytest.mark.parametrize("size", [1000, 1 << 20])
 def test_whole_array(path, target, size):
     """Also out of memory that begins within a page, in which requests end elsewhere."""
     new = other(target.data).tobytes()
@@ -130,7 +130,7 @@ def test_readers_beside_a_writer_see_nothing_that_was_replaced_before(path, targ
         for thread in threads:
             thread.start()
         with open(path, "rb", buffering=0) as reader:
-            for number in range(256):
+            for number in range(100):
                 begun, new = number, bytes([number]) * 4096
                 os.pwrite(file, new, 0)
                 ended = number

@@ -24,8 +24,8 @@ def libraries(pid: int) -> set[str]:
     return {path for line in lines if ".so" in (path := line.rpartition(" ")[2])}
 
 
-@pytest.mark.parametrize("options", ["ro", "rw,workers=2"])
-def test_it_has_loaded_what_a_new_one_has(mount_daemon, tmp_path, options):
+def test_it_has_loaded_what_a_new_one_has(mount_daemon, tmp_path):
+    options = "rw,workers=2"
     zarr.create_array(tmp_path / "a", data=np.arange(100, dtype="u2"), chunks=(10,))
     fork = mount_daemon(tmp_path / "a", options)
     new = mount_daemon(tmp_path / "a", options, command=(*COMMAND, "mount"))
@@ -39,16 +39,14 @@ def test_it_has_loaded_what_a_new_one_has(mount_daemon, tmp_path, options):
     assert descriptors[0] == descriptors[1]
 
 
-def test_errors_are_those_of_the_command(tmp_path):
-    done = forked(["mount", str(tmp_path / "none"), str(tmp_path)], 60)
+def test_errors_are_those_of_the_command_and_other_surroundings_need_a_new_one(
+    tmp_path, monkeypatch
+):
+    arguments = ["mount", str(tmp_path / "none"), str(tmp_path)]
+    done = forked(arguments, 60)
     assert done is not None
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"zarrfs: {tmp_path}/none: no such file or directory\n"
-
-
-def test_other_surroundings_need_a_new_one(tmp_path, monkeypatch):
-    arguments = ["mount", str(tmp_path / "none"), str(tmp_path)]
-    assert forked(arguments, 60) is not None
     with monkeypatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         assert forked(arguments, 60) is None

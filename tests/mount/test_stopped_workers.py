@@ -47,7 +47,7 @@ def stop(pids: list[int]) -> None:
 
 @pytest.mark.parametrize("stopped", [1, 2])
 def test_what_stopped_workers_were_to_store_is_stored(mount_impatient, tmp_path, stopped):
-    data = write(tmp_path / "a.zarr", repeats=4)
+    data = write(tmp_path / "a.zarr", repeats=2)
     daemon = mount_impatient(tmp_path / "a.zarr", "rw,workers=2")
     pids = workers_of(daemon.pid)
     stop(pids[:stopped])
@@ -63,7 +63,7 @@ def test_what_stopped_workers_were_to_store_is_stored(mount_impatient, tmp_path,
 
 
 def test_what_stopped_workers_were_to_read_is_read(mount_impatient, tmp_path):
-    data = write(tmp_path / "a.zarr", repeats=4)
+    data = write(tmp_path / "a.zarr", repeats=2)
     daemon = mount_impatient(tmp_path / "a.zarr", "workers=2,memory=16M")
     stop(workers_of(daemon.pid))
     assert (daemon.path / "array.bin").read_bytes() == data.tobytes()
@@ -73,7 +73,7 @@ def test_what_stopped_workers_were_to_read_is_read(mount_impatient, tmp_path):
 
 def test_daemon_ends_with_stopped_workers(mount_impatient, tmp_path):
     """Also while somebody waits for one of them, and with what was written stored."""
-    data = write(tmp_path / "a.zarr", repeats=4)
+    data = write(tmp_path / "a.zarr", repeats=2)
     daemon = mount_impatient(tmp_path / "a.zarr", "rw,workers=2")
     pids = workers_of(daemon.pid)
     stop(pids)

@@ -17,8 +17,7 @@ def maps(pid: int) -> str:
     return "".join(Path(f"/proc/{each}/maps").read_text() for each in (pid, *children))
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["there", "missing"])
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(("workers", "there"), [(0, True), (2, False)], ids=["there", "missing"])
 def test_reading_and_writing(mount_daemon, tmp_path, monkeypatch, workers, there):
     if not there:
         (tmp_path / "libzstd.so.1").write_text("no library")
