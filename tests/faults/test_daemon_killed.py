@@ -19,7 +19,7 @@ from tests.mount.test_workers import children_of, comm
 from tests.soak import TIMES
 
 WRITER = Path(__file__).parent / "write_until_killed.py"
-ROUNDS = 7 * TIMES
+ROUNDS = 4 * TIMES
 CHUNK = 4096
 CHUNKS = 24
 KINDS = {

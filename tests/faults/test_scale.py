@@ -12,7 +12,7 @@ from tests.soak import TIMES
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(200)]
 
-SCALE = Scale(arrays=24, chunks=20, handles=600, processes=3, operations=25 * TIMES)
+SCALE = Scale(arrays=24, chunks=20, handles=600, processes=3, operations=10 * TIMES)
 
 
 def test_nothing_of_the_work_of_several_processes_stays(tmp_path: Path, mount_daemon: Mounter):

@@ -70,7 +70,7 @@ def test_new_workers_are_as_good_as_the_first(mount_daemon, tmp_path):
 
 def test_a_decoder_that_crashes_does_not_fork_without_end(mount_daemon, tmp_path):
     """Each worker that is given a job dies of it, and threads do it all."""
-    data = write(tmp_path / "a.zarr", repeats=6)
+    data = write(tmp_path / "a.zarr", repeats=3)
     command = (sys.executable, CRASHING)
     daemon = mount_daemon(tmp_path / "a.zarr", "workers=2,memory=16M", command=command, quiet=False)
     begun = time.monotonic()

@@ -66,7 +66,7 @@ byteorders = st.sampled_from(("little", "big"))
 orders = st.sampled_from("CF")
 
 
-@examples(50)
+@examples(20)
 @given(model=models(), byteorder=byteorders, order=orders, data=st.data())
 def test_any_range_of_any_flat_file(opened, model, byteorder, order, data):
     numbers = model.numbers()
@@ -92,7 +92,7 @@ def test_any_range_of_any_flat_file(opened, model, byteorder, order, data):
         assert files[0][0].read_all(data.draw(st.integers(1000, 100_000))) == whole
 
 
-@examples(50)
+@examples(20)
 @given(model=models(), byteorder=byteorders, order=orders, data=st.data())
 def test_any_range_of_any_chunk_and_shard_file(opened, model, byteorder, order, data):
     numbers = model.numbers()
@@ -117,7 +117,7 @@ def test_any_range_of_any_chunk_and_shard_file(opened, model, byteorder, order, 
                 assert file.read_all() == content
 
 
-@examples(25)
+@examples(10)
 @given(model=models(), data=st.data())
 def test_all_names_lead_to_files_and_back(opened, model, data):
     with opened(model) as mounted:

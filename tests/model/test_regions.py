@@ -35,7 +35,7 @@ def regions(draw: st.DrawFn, shape: tuple[int, ...]):
     return ",".join(parts), tuple(index)
 
 
-@examples(60)
+@examples(25)
 @given(data=st.data(), model=models())
 def test_any_region(loop: Loop, tmp_path_factory, data, model):
     assume(model.shape)

@@ -186,7 +186,7 @@ class TestMemory:
         document = array_document((3000,), (1000,), **members)
         store = MemoryStore({"zarr.json": document})
         outcomes = []
-        for memory in [*range(1500, 6000, 97), *range(60_000, 90_000, 311)]:
+        for memory in [*range(1500, 6000, 197), *range(60_000, 90_000, 1011)]:
             try:
                 m = mount(store, memory=memory, loaders=1)
             except BudgetExceeded:
@@ -198,7 +198,7 @@ class TestMemory:
         assert outcomes == sorted(outcomes)
         assert {True, False} == set(outcomes)
 
-    @pytest.mark.parametrize("chunk_share", [0.2, 0.3, 0.45, 0.6, 0.9])
+    @pytest.mark.parametrize("chunk_share", [0.2, 0.45, 0.9])
     @pytest.mark.parametrize("readers", [1, 3])
     def test_scans_of_chunks_that_take_much_of_the_budget(self, mount, chunk_share, readers):
         """More than a megabyte in a row is a scan, which is read ahead of."""

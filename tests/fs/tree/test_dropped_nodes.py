@@ -85,7 +85,7 @@ class TestHowMany:
         assert highest <= FEW + 2 * node.nbytes
 
     def test_memory_of_a_dropped_array(self, small):
-        count = 100
+        count = 190
         m = small(many(count))
 
         async def look(first, stop):
