@@ -211,6 +211,35 @@ def test_changes_of_rows_that_are_gone_are_kept_as_conflicts(opened, tmp_path, c
     assert "c/3" not in store.objects
 
 
+@pytest.mark.parametrize("cheap", [True, False], ids=["local", "remote"])
+@pytest.mark.parametrize("codecs", [[LITTLE], [sharding((2,))]], ids=["chunks", "shards"])
+@pytest.mark.parametrize("count", [2, 4])
+def test_rows_that_another_program_adds_are_not_erased(opened, tmp_path, cheap, codecs, count):
+    """They may lie in an object that has changes, too, which the next mount stores."""
+    journal, more = str(tmp_path / "journal"), {"codecs": codecs}
+    store = WriteStore({"zarr.json": array_document((6,), (4,), **more)}, cheap=cheap)
+    mount = opened(store, journal=journal)
+    file = mount.edit("array.bin")
+    file.write(0, b"\1\1")
+    other = opened(WriteStore({"zarr.json": array_document((8,), (4,), **more)}))
+    other.write("array.bin", 8, b"\7\0\7\0\3\3\4\4")
+    for key in ("zarr.json", "c/1"):
+        store.replace(key, other.store.objects[key])
+    before = store.objects["c/1"]
+    file.write(8, b"\2\2" * (count // 2))
+    with pytest.raises(EncodingChanged, match="made the array larger") as failure:
+        file.fsync()
+    assert errno_of(failure.value) == 5
+    assert "c/0" in store.objects
+    assert store.objects["c/1"] == before
+    mount.fs.drain()
+    assert store.objects["c/1"] == before
+    mount = opened(store, journal=journal)
+    assert mount.read("array.bin")[:2] == b"\1\1"
+    wanted = b"\2\2" * (count // 2) + b"\7\0\7\0"[count:]
+    assert mount.read("array.bin")[8:] == wanted + b"\3\3\4\4"
+
+
 def test_changes_of_rows_that_this_mount_added_and_another_removed(opened):
     store = WriteStore({"zarr.json": array_document((16,), (4,))})
     file = opened(store, resize=True).edit("array.bin")

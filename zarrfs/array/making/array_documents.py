@@ -193,6 +193,8 @@ class StoredEncoding:
         self._looked = -math.inf
         # By axis, where the array ends since another program has made it smaller.
         self._ends: tuple[float, ...] = (math.inf,) * len(array.metadata.shape)
+        # As the last look found it.
+        self._shape: Shape = array.metadata.shape
 
     def check(self) -> None:
         """Look at the stored metadata, before chunks are stored. Blocks.
@@ -245,10 +247,27 @@ class StoredEncoding:
             log.debug("%s: its metadata cannot be compared: %s", self._array.path, error)
 
     def check_inside(self, stored: Index) -> None:
-        """Raises EncodingChanged if a part of the object is not in the array any more."""
+        """Raises EncodingChanged if a part of the object is not in the array any more, or if it
+        has elements of others behind the end that is known here, which storing would erase.
+        """
+        key = self._array.key(stored)
         if self.ends_before(stored):
-            key = self._array.key(stored)
             raise EncodingChanged(key, "another program has made the array smaller")
+        if self.goes_on(stored):
+            raise EncodingChanged(
+                key,
+                "another program has made the array larger, and may have stored elements in this "
+                "object: mount the source again",
+            )
+
+    def goes_on(self, stored: Index) -> bool:
+        """Whether the last look found that the object has elements behind the end known here."""
+        grid = self._array.layout.stored
+        stops = map(sum, zip(grid.origin(stored), grid.chunk_shape(stored), strict=True))
+        return any(
+            end < min(stop, now)
+            for stop, end, now in zip(stops, grid.shape, self._shape, strict=True)
+        )
 
     def ends_before(self, stored: Index) -> bool:
         """Whether the last look found that the array ends before the object does."""
@@ -263,7 +282,7 @@ class StoredEncoding:
         # Rows of this program need not be in the metadata yet, and may be stored meanwhile.
         known = tuple(map(min, self._array.stored_shape, self._array.metadata.shape))
         state = self._encoded_alike(documents)
-        now = state.metadata.shape
+        now = self._shape = state.metadata.shape
         self._ends = tuple(n if n < k else math.inf for n, k in zip(now, known, strict=True))
         self._array.stored_shape = tuple(map(max, now, known))
         self._seen = state.generation
