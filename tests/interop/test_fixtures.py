@@ -21,19 +21,6 @@ pytestmark = pytest.mark.skipif(not FIXTURES, reason=f"no fixtures at {fixtures.
 
 @pytest.mark.parametrize(
     "fixture",
-    [
-        pytest.param(fixture, id=fixture.name)
-        for fixture in FIXTURES
-        if fixture.hash and refusal(fixture) is None
-    ],
-)
-def test_served(fixture: Fixture, open_direct: Callable[[object], DirectFiles]) -> None:
-    options = {"zarr_format": 2} if fixture.name.endswith("#v2") else {}
-    assert fixture.matches(open_direct(fixture.source, **options).read(fixture.view))
-
-
-@pytest.mark.parametrize(
-    "fixture",
     [pytest.param(fixture, id=fixture.name) for fixture in FIXTURES if refusal(fixture)],
 )
 def test_refused(fixture: Fixture, open_direct: Callable[[object], DirectFiles]) -> None:

@@ -29,7 +29,7 @@ from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.views.facts.missing import missing_values
 
-from .netcdf import VARIABLES, write_file, write_references
+from .netcdf import VARIABLES, write_file
 from .served_files import MountedFiles
 
 pytestmark = pytest.mark.timeout(300)
@@ -460,12 +460,6 @@ class TestGrib:
             (tmp_path / "b.zarr/0.0").write_bytes(damaged)
             with pytest.raises(Exception, match=r"0\.0: "):
                 open_direct(tmp_path / "b.zarr").read("array.bin")
-
-
-def test_a_file_of_references(tmp_path, open_direct):
-    write_file(tmp_path / "weather.nc")
-    write_references(tmp_path / "weather.nc", tmp_path / "weather.json")
-    check_netcdf4(open_direct(tmp_path / "weather.json"), tmp_path / "weather.nc")
 
 
 def open_and_close(path, directory):

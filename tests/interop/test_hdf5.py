@@ -133,12 +133,6 @@ def test_paths_of_raw_data_begin_at_the_folder_of_the_dataset_that_is_read(tmp_p
 
 
 @pytest.mark.mount
-def test_mounted_by_itself(tmp_path, mounted):
-    path = write("virtual", tmp_path / "folder")
-    check(MountedFiles(mounted(path)), path)
-
-
-@pytest.mark.mount
 def test_mounted_in_a_directory(tmp_path, mounted):
     folder = tmp_path / "all"
     folder.mkdir()
