@@ -1,6 +1,7 @@
 """Every setting of every compressor of the core, by each writer that has it."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -71,21 +72,12 @@ def test_blosc(writer: str, cname: str, shuffle: str, check: Callable[..., None]
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_blosc_levels(writer: str, check: Callable[..., None]) -> None:
-    check(writer, *(spec_of([array_bytes(), blosc(clevel=level)]) for level in range(10)))
-
-
-@pytest.mark.parametrize("writer", WRITERS)
-def test_gzip(writer: str, check: Callable[..., None]) -> None:
-    check(writer, *(spec_of([array_bytes(), gzip(level)]) for level in range(10)))
-
-
-@pytest.mark.parametrize("checksum", [False, True])
-@pytest.mark.parametrize("writer", WRITERS)
-def test_zstd(writer: str, checksum: bool, check: Callable[..., None]) -> None:
-    levels = (-5, 0, 1, 3, 9, 19, 22)
+def test_levels(writer: str, check: Callable[..., None]) -> None:
+    codecs = [*map(gzip, range(10)), *(blosc(clevel=level) for level in range(10))]
+    frames = [partial(zstd, checksum=checksum) for checksum in (False, True)]
+    codecs += [frame(level) for frame in frames for level in (-5, 0, 1, 3, 9, 19, 22)]
     check(
         writer,
-        *(spec_of([array_bytes(), zstd(level, checksum=checksum)]) for level in levels),
-        spec_of([array_bytes(), zstd(checksum=checksum)], sharded=True),
+        *(spec_of([array_bytes(), codec]) for codec in codecs),
+        *(spec_of([array_bytes(), frame()], sharded=True) for frame in frames),
     )

@@ -80,17 +80,12 @@ CODECS = {
     "zlib": ("int32", {"level": 3}),
     "zstd": ("int32", {"level": 3}),
 }
-CLASSES = {
-    "astype": "AsType", "bitround": "BitRound", "delta": "Delta", "quantize": "Quantize",
-    "fixedscaleoffset": "FixedScaleOffset", "packbits": "PackBits", "pcodec": "PCodec",
-    "zfpy": "ZFPY", "adler32": "Adler32", "blosc": "Blosc", "bz2": "BZ2", "crc32": "CRC32",
-    "crc32c": "CRC32C", "fletcher32": "Fletcher32", "gzip": "GZip", "lz4": "LZ4", "lzma": "LZMA",
-    "jenkins_lookup3": "JenkinsLookup3", "shuffle": "Shuffle", "zlib": "Zlib", "zstd": "Zstd",
-}  # fmt: skip
+# As "lz4" is LZ4 there, and "fixedscaleoffset" FixedScaleOffset.
+CLASSES = {name.lower(): name for name in dir(zarr_numcodecs)}
 
 
 def test_every_codec_of_numcodecs_is_tried():
-    assert CODECS.keys() == CLASSES.keys() == NUMCODECS.keys()
+    assert CODECS.keys() == NUMCODECS.keys()
 
 
 @pytest.mark.parametrize("name", CODECS)
@@ -98,7 +93,7 @@ def test_numcodecs_in_v3(name):
     dtype, configuration = CODECS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        codec = getattr(zarr_numcodecs, CLASSES[name])(**configuration)
+        codec = getattr(zarr_numcodecs, CLASSES[name.replace("_", "")])(**configuration)
     where = {"array -> array": "filters", "array -> bytes": "serializer",
              "bytes -> bytes": "compressors"}[NUMCODECS[name][0]]  # fmt: skip
     arguments = {"filters": None, "compressors": None}
