@@ -240,6 +240,33 @@ def test_rows_that_another_program_adds_are_not_erased(opened, tmp_path, cheap, 
     assert mount.read("array.bin")[8:] == wanted + b"\3\3\4\4"
 
 
+@pytest.mark.parametrize("codecs", [[LITTLE], [sharding((2,))]], ids=["chunks", "shards"])
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("there", [True, False])
+def test_rows_that_come_after_the_look_at_the_shape_are_not_erased(opened, codecs, count, there):
+    documents = {n: array_document((n,), (4,), codecs=codecs) for n in (6, 8)}
+    other = opened(WriteStore({"zarr.json": documents[8]}))
+    store = WriteStore({"zarr.json": documents[6]})
+    file = opened(store).edit("array.bin")
+    if there:
+        file.write(8, b"\7\0\7\0")
+        file.fsync()
+    other.write("array.bin", 8, b"\7\0\7\0\3\3\4\4")
+    added = other.store.objects["c/1"]
+
+    def add(request):
+        if request == Request("put", "c/1"):
+            store.before = lambda _request: None
+            store.replace("zarr.json", documents[8])
+            store.replace("c/1", added)
+
+    store.before = add
+    file.write(8, b"\2\2" * (count // 2))
+    with pytest.raises(EncodingChanged, match="made the array larger"):
+        file.fsync()
+    assert store.objects["c/1"] == added
+
+
 def test_changes_of_rows_that_this_mount_added_and_another_removed(opened):
     store = WriteStore({"zarr.json": array_document((16,), (4,))})
     file = opened(store, resize=True).edit("array.bin")

@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -262,11 +262,17 @@ class StoredEncoding:
 
     def goes_on(self, stored: Index) -> bool:
         """Whether the last look found that the object has elements behind the end known here."""
+        return self.reaches_beyond(stored, self._shape)
+
+    def reaches_beyond(self, stored: Index, shape: Sequence[float] = ()) -> bool:
+        """Whether the object reaches beyond the end known here, and has elements of an array of
+        this ``shape`` there; of any larger one by default.
+        """
         grid = self._array.layout.stored
+        ends = shape or (math.inf,) * len(stored)
         stops = map(sum, zip(grid.origin(stored), grid.chunk_shape(stored), strict=True))
         return any(
-            end < min(stop, now)
-            for stop, end, now in zip(stops, grid.shape, self._shape, strict=True)
+            here < min(stop, end) for stop, here, end in zip(stops, grid.shape, ends, strict=True)
         )
 
     def ends_before(self, stored: Index) -> bool:

@@ -12,8 +12,8 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from zarrfs.cache.write.write_back import Changes, WriteBack
 from zarrfs.errors import (
     ChunkError,
     StoreConflict,
+    StoreError,
     StoreTimeout,
     ZarrfsError,
     reason_of,
@@ -230,12 +231,33 @@ class Flusher(Changes):
             self._failing(objects, tried.errors),
             self.write_back.room_to_store(sum(map(self._cost, objects))),
         ):
+            # Before the look at the shape: who makes the array larger stores elements after it.
+            edges = self._edges(objects)
             self._encoding.check()
-            self._store_in_room(objects, tried)
+            self._store_in_room(objects, tried, edges)
         self.array.forget(s for s, e in tried.errors.items() if isinstance(e, StoreConflict))
         return tried
 
-    def _store_in_room(self, objects: Sequence[Index], tried: _Tried) -> None:
+    def _edges(self, objects: Sequence[Index]) -> dict[Index, Generation | None]:
+        """The states of objects that reach beyond the array, and so may get elements of others.
+
+        A distant store is not asked, as it is not asked for the shape each time.
+        """
+        if not self.array.store.traits.near:
+            return {}
+        states: dict[Index, Generation | None] = {}
+        for stored in filter(self._encoding.reaches_beyond, objects):
+            with suppress(StoreError):  # which storing this object meets, too
+                info = self.array.stored_info(stored)
+                states[stored] = None if info is None else info.generation
+        return states
+
+    def _store_in_room(
+        self,
+        objects: Sequence[Index],
+        tried: _Tried,
+        edges: Mapping[Index, Generation | None],
+    ) -> None:
         errors = tried.errors
         copies: dict[Index, Taken] = {}
         for stored in objects:
@@ -245,7 +267,7 @@ class Flusher(Changes):
         anew: dict[Index, Generation | None] = {}
         replaced: dict[Index, Generation | None] = {}
         foreign = self.cached.freshness.foreign
-        for stored, (now, expected) in self._store_copies(copies, errors).items():
+        for stored, (now, expected) in self._store_copies(copies, edges, errors).items():
             if isinstance(now, ZarrfsError):
                 errors[stored] = now
                 continue
@@ -265,17 +287,21 @@ class Flusher(Changes):
         self.write_back.budget.charge(-freed)
 
     def _store_copies(
-        self, copies: dict[Index, Taken], errors: dict[Index, ZarrfsError]
+        self,
+        copies: dict[Index, Taken],
+        edges: Mapping[Index, Generation | None],
+        errors: dict[Index, ZarrfsError],
     ) -> dict[Index, _Now]:
         new: dict[Index, NewObject] = {}
         encoded: dict[Index, EncodedObject] = {}
         sharded = self.array.layout.sharded
         for stored, taken in copies.items():
             with self._failing([stored], errors):
+                expected = edges.get(stored, ANY)
                 if sharded and not (self.processes is not None and taken.whole):
-                    encoded[stored] = self._encode_shard(stored, taken)
+                    encoded[stored] = self._encode_shard(stored, taken, expected)
                 else:
-                    new[stored] = self._new_object(taken)
+                    new[stored] = self._new_object(taken, expected)
         results: dict[Index, _Now] = {}
         if new:
             done = perform(StoreChunks(self.writer, new), self.processes)
@@ -310,15 +336,17 @@ class Flusher(Changes):
                 failed.__cause__ = error
                 errors[stored] = failed.without_frames()
 
-    def _new_object(self, taken: Taken) -> NewObject:
+    def _new_object(self, taken: Taken, expected: Expected) -> NewObject:
         """A shard that is new as a whole, or a chunk, completed from the store if it is not."""
         chunks, merges = self._chunks_of(taken.tiles.items())
         for index, merge in merges.items():
             (result,) = self.array.read_chunks([index])
+            if expected not in (ANY, result.generation):
+                raise StoreConflict(self.array.key(index), "changed while it was rewritten")
             return NewObject({index: merge(self.array.stored_chunk(result))}, result.generation)
-        return NewObject(chunks, ANY)
+        return NewObject(chunks, expected)
 
-    def _encode_shard(self, stored: Index, taken: Taken) -> EncodedObject:
+    def _encode_shard(self, stored: Index, taken: Taken, expected: Expected) -> EncodedObject:
         """Encode a shard. The old shard is read once, for kept chunks and for completed chunks."""
         tiles = list(taken.tiles.items())
         each = math.prod(tiles[0][1].form.counts)
@@ -327,7 +355,7 @@ class Flusher(Changes):
             partial(self._replaced, tiles[first : first + share])
             for first in range(0, len(tiles), share)
         ]
-        return self.writer.encode_shard(stored, batches, ANY, whole=taken.whole)
+        return self.writer.encode_shard(stored, batches, expected, whole=taken.whole)
 
     def _replaced(self, tiles: Sequence[tuple[Index, TileCopy]]) -> Replaced:
         return Replaced(*self._chunks_of(tiles))
