@@ -22,8 +22,8 @@ from zarrfs.store.wrappers.wrapper import StoreWrapper
 DATA = np.arange(60, dtype="<i4").reshape(6, 10)
 
 
-def make(path, **more):
-    zarr.create_array(path, shape=DATA.shape, chunks=(2, 10), dtype="i4", **more)[...] = DATA
+def make(path, dtype="i4", **more):
+    zarr.create_array(path, shape=DATA.shape, chunks=(2, 10), dtype=dtype, **more)[...] = DATA
     return path
 
 
@@ -136,6 +136,33 @@ def test_changes_of_an_array_that_is_made_anew_meanwhile(mount_daemon, tmp_path)
         (daemon.path / "array.bin").read_bytes()
     assert run_zarrfs("commit", daemon.path).returncode == 1
     assert not zarr.open_array(source)[:].any()
+
+
+def test_another_size_of_an_array_that_is_made_anew_in_the_source(mount_daemon, tmp_path):
+    """Its metadata would give chunks of the source another meaning, also in a mount that has it."""
+    source, options = tmp_path / "g.zarr", ("rw", "resize", f"overlay={tmp_path / 'overlay'}")
+    zarr.create_group(source)
+
+    def make_a(dtype):
+        shutil.rmtree(source / "a", ignore_errors=True)
+        make(source / "a", dtype=dtype, compressors=None)
+
+    make_a("<i4")
+    daemon = mount_daemon(source, *options, "recheck=always", quiet=False)
+    os.truncate(daemon.path / "a/array.bin", 2 * DATA.nbytes)
+    wanted = np.vstack([DATA, np.zeros_like(DATA)])
+    assert (daemon.path / "a/array.bin").read_bytes() == wanted.tobytes()
+    make_a("<f4")
+    with pytest.raises(OSError, match="Input/output error"):
+        (daemon.path / "a/array.bin").read_bytes()
+    daemon.umount()
+    daemon = mount_daemon(source, *options, quiet=False)
+    assert "has changed how the array" in (daemon.path / "a/zarrfs-note.txt").read_text()
+    assert run_zarrfs("commit", daemon.path).returncode == 1
+    daemon.umount()
+    make_a("<i4")
+    daemon = mount_daemon(source, *options)
+    assert (daemon.path / "a/array.bin").read_bytes() == wanted.tobytes()
 
 
 @pytest.mark.parametrize("whose", ["a", ""])

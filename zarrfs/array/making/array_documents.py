@@ -214,6 +214,9 @@ class StoredEncoding:
             if info is None or info.generation != self._seen:
                 self._compare(self._documents)
             self.changed = False
+        except StoreChanged as error:
+            self.changed = True
+            raise EncodingChanged(error.key, error.reason) from error
         except NodeNotFound:
             self.changed = not self._presence.described_above()
             if self.changed:
@@ -239,7 +242,7 @@ class StoredEncoding:
             if info is not None and info.generation != self._seen:
                 # The shape is left to those who store chunks.
                 self._seen = self._encoded_alike(self._documents).generation
-        except UnsupportedError as error:
+        except (UnsupportedError, StoreChanged) as error:
             raise EncodingChanged(error.key, error.reason) from error
         except EncodingChanged:
             raise
@@ -296,9 +299,6 @@ class StoredEncoding:
     def _encoded_alike(self, documents: ArrayDocuments) -> ArrayState:
         try:
             state = documents.state()
-        except StoreChanged as error:
-            self.changed = True
-            raise EncodingChanged(error.key, error.reason) from error
         except NodeNotFound:
             self.changed = self._array.store.info(documents.key) is not None
             if self.changed:

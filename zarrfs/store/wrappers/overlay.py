@@ -6,7 +6,7 @@ The directory holds, below the key of each object:
 - ``removed/KEY``: an empty file for an object that is removed;
 - ``before/KEY``: the state of the store's own object when the first change came, as JSON; while
   a commit is under way, also what it makes of that object;
-- ``arrays/KEY``: the store's own document of an array when the first change of a chunk came.
+- ``arrays/KEY``: the store's own document of an array when its first change came.
 
 An object in ``changed`` counts before one in ``removed``, and a put over a removed object leaves
 ``removed`` as it is. So nobody sees the store's own object between two steps.
@@ -79,7 +79,7 @@ class OverlayStore(StoreWrapper):
         self._upper = upper
         self._arrays = None
         if arrays is not None:
-            self._arrays = OverlayArrays(inner, upper, arrays, self._holds_chunks)
+            self._arrays = OverlayArrays(inner, upper, arrays, self._holds)
         mark = json.dumps({"source": source}).encode()
         if upper.info(_SOURCE) is None:
             with suppress(StoreConflict):  # of a mount that begins at the same time
@@ -106,6 +106,13 @@ class OverlayStore(StoreWrapper):
         if self._arrays is not None and self._arrays.is_own(key):
             self._arrays.check(key.rpartition("/")[0])
         return super().get(key, limit=limit)
+
+    def info(self, key: str) -> ObjectInfo | None:
+        found = super().info(key)
+        # Else the document here hides that the store's own one is another.
+        if self._arrays is not None and self._arrays.is_own(key) and self._has(key):
+            self._arrays.check(key.rpartition("/")[0])
+        return found
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
         own = {key for key in keys if self._is_document(key) or self._has(key)}
@@ -288,7 +295,7 @@ class OverlayStore(StoreWrapper):
     def _begin(self, key: str, expected: Expected) -> None:
         """Before the first change of an object: it must be as expected, and its state is noted."""
         present = None
-        if self._arrays is not None and not self._is_document(key):
+        if self._arrays is not None and (self._arrays.is_own(key) or not self._is_document(key)):
             self._arrays.note(key)
         if self._upper.info(_REMOVED + key) is None:
             present = self._inner.info(key)
@@ -322,10 +329,10 @@ class OverlayStore(StoreWrapper):
         except StoreError:
             return True
 
-    def _holds_chunks(self, node: str) -> bool:
+    def _holds(self, node: str) -> bool:
         below = f"{node}/" if node else ""
         keys = chain(self._keys(_CHANGED, below), self._keys(_REMOVED, below))
-        return any(not self._is_document(key) for key in keys)
+        return next(keys, None) is not None
 
     def _is_inner(self, key: str) -> bool:
         return self._upper.info(_REMOVED + key) is None

@@ -1,7 +1,7 @@
-"""How arrays were encoded when an overlay got the first change of a chunk.
+"""How arrays were encoded when an overlay got their first change.
 
 Chunks say nothing of that, so an array that another program makes anew in the store would give
-those of the overlay another meaning.
+those of the overlay another meaning. A document in the overlay would give one to the store's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ArrayDocuments(NamedTuple):
 
 class OverlayArrays:
     """
-    holds : whether the overlay has changes of chunks below a node.
+    holds : whether the overlay has changes below a node.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class OverlayArrays:
         self._above: set[str] = set()
 
     def note(self, key: str) -> None:
-        """Before the first change of a chunk: keep the document of its array as it is."""
+        """Before the first change of a chunk or document: keep the document of its array."""
         for node in _nodes_above(key):
             if node in self._above:
                 continue
-            if any(self._kept(node)):
+            if self.has(node):
                 return
             for name in self._documents.names:
                 found = self._inner.get(_join(node, name), limit=_LARGEST)
@@ -67,8 +67,13 @@ class OverlayArrays:
             if len(self._above) < _MOST_KNOWN:
                 self._above.add(node)
 
+    def has(self, node: str) -> bool:
+        """Whether the document of the array at a node is kept."""
+        keys = (_KEPT + _join(node, name) for name in self._documents.names)
+        return any(self._upper.info(key) is not None for key in keys)
+
     def check(self, node: str) -> None:
-        """Raises StoreChanged where chunks in the overlay do not fit the store's own array."""
+        """Raises StoreChanged where changes in the overlay do not fit the store's own array."""
         for name, kept in self._kept(node):
             key = _join(node, name)
             now = self._inner.get(key, limit=_LARGEST)
