@@ -13,10 +13,12 @@ import zarr
 from tests.conftest import run_zarrfs
 from tests.fs.fault_store import Call, FaultStore
 from tests.store.conftest import serve_http
+from zarrfs.array.making.array_documents import encoded_alike, is_array
 from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly, StoreTooLarge
 from zarrfs.store.base import ANY, StoreTraits
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.wrappers.overlay import OverlayStore
+from zarrfs.store.wrappers.overlay_arrays import ArrayDocuments
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 DATA = np.arange(60, dtype="<i4").reshape(6, 10)
@@ -277,6 +279,33 @@ def test_a_commit_that_is_cut_short_goes_on_later(tmp_path):
         # Notes of states that nobody needs are all that may stay.
         kinds = {path.relative_to(tmp_path / f"o{calls}").parts[0] for path in left}
         assert kinds <= {"source.json", "before", ".zarrfs-tmp-0"}
+
+
+def test_documents_that_have_no_changes_are_fetched_together(tmp_path):
+    """Those of a group may be many, and the store far away."""
+    inner = CountingStore(_store(tmp_path / "s"))
+    nodes = [f"{number}" for number in range(9)]
+    for node in nodes:
+        make(tmp_path / "s" / node)
+    alike = ArrayDocuments(("zarr.json",), is_array, encoded_alike)
+    overlay = OverlayStore(inner, _store(tmp_path / "o"), "s", ["zarr.json"], alike)
+    overlay.put("4/c/0/0", [b""], expected=ANY)
+    keys = [f"{node}/zarr.json" for node in nodes]
+    for key, blob in zip(keys, overlay.get_many(keys, limit=1 << 20), strict=True):
+        assert bytes(blob.data) == (tmp_path / "s" / key).read_bytes()
+    assert inner.together == [[key for key in keys if not key.startswith("4/")]]
+
+
+class CountingStore(StoreWrapper):
+    """Knows which keys it was asked for at once."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.together = []
+
+    def get_many(self, keys, *, limit):
+        self.together.append(list(keys))
+        return super().get_many(keys, limit=limit)
 
 
 @pytest.mark.parametrize("then", ["put", "delete"])

@@ -115,7 +115,7 @@ class OverlayStore(StoreWrapper):
         return found
 
     def get_many(self, keys: Sequence[str], *, limit: int) -> Iterator[Blob | StoreError | None]:
-        own = {key for key in keys if self._is_document(key) or self._has(key)}
+        own = {key for key in keys if self._has(key) or self._is_of_array(key)}
         found = self._inner.get_many([key for key in keys if key not in own], limit=limit)
         for key in keys:
             yield next(super().get_many([key], limit=limit) if key in own else found)
@@ -326,6 +326,15 @@ class OverlayStore(StoreWrapper):
         """True if an object is changed or removed, or the upper store fails to answer."""
         try:
             return self._upper.info(_CHANGED + key) is not None or not self._is_inner(key)
+        except StoreError:
+            return True
+
+    def _is_of_array(self, key: str) -> bool:
+        """Whether the document of an array is compared with the store's own one when it is read."""
+        if self._arrays is None or not self._arrays.is_own(key):
+            return False
+        try:
+            return self._arrays.has(key.rpartition("/")[0])
         except StoreError:
             return True
 
