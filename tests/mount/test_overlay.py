@@ -192,6 +192,21 @@ def test_a_smaller_array_is_committed_as_a_whole_or_not_at_all(mount_daemon, tmp
     assert (group["b"][3] == 8).all()
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_another_size_below_consolidated_metadata_is_committed(mount_daemon, tmp_path, zarr_format):
+    source = tmp_path / "g.zarr"
+    zarr.create_group(source, zarr_format=zarr_format)
+    make(source / "a", zarr_format=zarr_format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of version 3 not having them yet
+        zarr.consolidate_metadata(source)
+    daemon = mount_daemon(source, "rw", "resize", f"overlay={tmp_path / 'overlay'}")
+    os.truncate(daemon.path / "a/array.bin", DATA[:3].nbytes)
+    done = run_zarrfs("commit", daemon.path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.array_equal(zarr.open_consolidated(source)["a"], DATA[:3])
+
+
 def test_over_a_source_that_nobody_can_write_to(mount_daemon, tmp_path):
     source = make(tmp_path / "a.zarr")
     with serve_http() as server:

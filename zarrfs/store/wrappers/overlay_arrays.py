@@ -103,7 +103,8 @@ class OverlayArrays:
                 raise StoreChanged(key, reason)
 
     def is_array(self, document: str, data: bytes) -> bool:
-        return self._documents.is_array(document.rpartition("/")[2], data)
+        name = document.rpartition("/")[2]
+        return name in self._documents.names and self._documents.is_array(name, data)
 
     def is_own(self, key: str) -> bool:
         """Whether a key is that of a document that an array may have."""
