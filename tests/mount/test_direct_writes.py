@@ -36,23 +36,23 @@ def both(path: Path, flags: int, first: str) -> Iterator[tuple[int, int]]:
             os.close(file)
 
 
-@pytest.mark.parametrize("size", [1000, 1 << 20])
-def test_whole_array(path, target, size):
+def test_whole_array(path, target):
     """Also out of memory that begins within a page, in which requests end elsewhere."""
-    new = other(target.data).tobytes()
-    buffer = memoryview(bytearray(size + 4096))
-    file = os.open(path, os.O_WRONLY)
-    try:
-        for number, start in enumerate(range(0, SIZE, size)):
-            part = new[start : start + size]
-            within = number * 1021 % 4096
-            buffer[within : within + len(part)] = part
-            assert os.pwrite(file, buffer[within : within + len(part)], start) == len(part)
-        os.fsync(file)
-    finally:
-        os.close(file)
-    assert target.stored().tobytes() == new
-    assert path.read_bytes() == new
+    for turn, size in enumerate((1000, 4096, 1 << 20)):
+        new = (other(target.data) + np.uint16(turn)).tobytes()
+        buffer = memoryview(bytearray(size + 4096))
+        file = os.open(path, os.O_WRONLY)
+        try:
+            for number, start in enumerate(range(0, SIZE, size)):
+                part = new[start : start + size]
+                within = number * 1021 % 4096
+                buffer[within : within + len(part)] = part
+                assert os.pwrite(file, buffer[within : within + len(part)], start) == len(part)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        assert target.stored().tobytes() == new
+        assert path.read_bytes() == new
 
 
 @pytest.mark.parametrize("first", ["writer", "reader"])
