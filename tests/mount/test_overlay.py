@@ -363,6 +363,19 @@ def test_a_damaged_note_of_a_state_is_no_state(tmp_path, note):
     assert overlay.commit(100).kept == {}
 
 
+@pytest.mark.parametrize("kept", [b"", b"{}", b"7", b"[" * 5000])
+def test_a_damaged_document_of_an_array_says_nothing(tmp_path, kept):
+    make(tmp_path / "s")
+    inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")
+    arrays = ArrayDocuments(("zarr.json",), is_array, encoded_alike)
+    overlay = OverlayStore(inner, upper, "s", ["zarr.json"], arrays)
+    overlay.put("c/0/0", [b"new"], expected=ANY)
+    upper.put("arrays/zarr.json", [kept], expected=ANY)
+    assert overlay.get("zarr.json", limit=1 << 20) is not None
+    assert overlay.commit(100).kept == {}
+    assert bytes(inner.get("c/0/0", limit=9).data) == b"new"
+
+
 @pytest.mark.parametrize("kind", ["changed", "removed"])
 def test_a_change_during_a_commit_is_committed_later(tmp_path, kind):
     inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")

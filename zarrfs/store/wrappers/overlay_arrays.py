@@ -79,8 +79,8 @@ class OverlayArrays:
             now = self._inner.get(key, limit=_LARGEST)
             if now is not None and self._documents.alike(name, kept, bytes(now.data)):
                 continue
-            if not self._holds(node):
-                # All of them are in the store since.
+            if not self._documents.is_array(name, kept) or not self._holds(node):
+                # A damaged one says nothing, or all of the changes are in the store since.
                 self._upper.delete(_KEPT + key, expected=ANY)
                 continue
             what = "deleted the array" if now is None else "changed how the array is encoded"
