@@ -11,8 +11,8 @@ from tests.soak import examples
 
 from .choices import CHAINS, KEYS
 from .data_types import FILLS, NUMPY
-from .deviations import cannot_write
-from .peers import WRITERS
+from .deviations import cannot_read, cannot_write
+from .peers import READERS, WRITERS
 from .served_files import DirectFiles
 from .serving import check_served
 from .shardings import SHARDINGS
@@ -63,3 +63,6 @@ def test_random_spec(spec: Spec, writer: str, seed: int, missing: float) -> None
         WRITERS[writer](array, spec, data)
         with closing(DirectFiles(str(array))) as files:
             check_served(files, spec, data)
+        for reader, read in READERS.items():
+            if cannot_read(reader, spec) is None:
+                assert read(array).astype(spec.dtype).tobytes() == data.tobytes(), reader
