@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -250,3 +251,29 @@ def test_without_the_nursery_there_are_the_workers_that_are_left(make_pool):
         pool.ask(b"job", str)
     assert pool.ask(b"job", str) == "done"
     assert (len(nursery.processes), nursery.killed) == (2, 1)
+
+
+def test_a_thread_left_in_a_job_at_the_end_gets_no_answer(make_pool, caplog):
+    """And nobody is told that a worker has died, which was to end."""
+    begun, ends = threading.Event(), threading.Event()
+
+    class Replies(list):
+        def pop(self, _number):
+            begun.set()
+            ends.wait(30)
+
+    pool, nursery = make_pool()
+    nursery.replies = Replies()
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(pool.ask, b"job", str)
+        assert begun.wait(30)
+        for process in nursery.processes:
+            process.kill()
+        pool.close()
+        with pytest.raises(NoAnswer):
+            answer.result(10)
+        ends.set()
+    with pytest.raises(NoAnswer):
+        pool.ask(b"job", str)
+    assert not caplog.records
+    assert len(nursery.processes) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import suppress
 from struct import Struct
 
 DEFAULT_PATIENCE_S = 20.0
@@ -88,7 +89,9 @@ class Channel:
         return self._read(size) if size <= _LARGEST_MESSAGE else None
 
     def close(self) -> None:
-        """Close the connection. The other side ends at its next read."""
+        """Close the connection. The other side ends at its next read, and so does a read here."""
+        with suppress(OSError):  # it has ended before
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
     def _read(self, size: int) -> bytes | None:

@@ -135,16 +135,18 @@ class WorkerPool:
         return answer
 
     def close(self) -> None:
-        """End all workers; no thread may be in `ask`."""
-        self._closed = True
-        for worker in self._workers:
+        """End all workers. A thread that is left in `ask` gets `NoAnswer`."""
+        with self._forking, self._changed:
+            self._closed = True
+            workers, self._workers = self._workers, []
+            self._idle.clear()
+            self._changed.notify_all()
+        for worker in workers:
             worker.channel.close()
         give_up = time.monotonic() + _END_TIMEOUT_S
-        for worker in self._workers:
+        for worker in workers:
             if wait(worker.pid, give_up) is None:
                 os.kill(worker.pid, signal.SIGKILL)
-        self._workers.clear()
-        self._idle.clear()
 
     def _take(self) -> _Process | None:
         with self._changed:
@@ -164,6 +166,8 @@ class WorkerPool:
         The worker has the job of this thread, so no other thread uses it.
         """
         with self._changed:
+            if self._closed:
+                return  # `close` ends it
             self._workers.remove(worker)
             left = len(self._workers)
             self._changed.notify_all()
