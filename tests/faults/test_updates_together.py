@@ -11,8 +11,8 @@ pytestmark = [pytest.mark.mount, pytest.mark.soak]
 @pytest.mark.parametrize("sharded", [False, True], ids=["chunks", "shards"])
 @pytest.mark.timeout(120 * TIMES)
 def test_none_is_lost(tmp_path, sharded):
-    mounts = 2 if TIMES == 1 else 8
-    outcome = run(tmp_path, mounts=mounts, updates=30 * TIMES, sharded=sharded, seed=TIMES)
+    mounts = 3 if TIMES == 1 else 8
+    outcome = run(tmp_path, mounts=mounts, updates=60 * TIMES, sharded=sharded, seed=TIMES)
     assert outcome.lost == 0
     assert outcome.conflicts
     assert outcome.refused
