@@ -9,6 +9,7 @@ import marshal
 import os
 import selectors
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _MOST = 1 << 18
+_PEER = struct.Struct("3i")  # process, user and group
 _COMMAND = "zarrfs.cli.main"
 # In place of a command: says what it was called with, and ends as its fork does.
 _STANDS_IN = f"""#!{sys.executable} -IS
@@ -69,12 +71,21 @@ def main(root: Path, timeout: float, environment: dict[str, str]) -> None:
             for key, _ in waiting.select(give_up - time.monotonic()):
                 if key.fileobj is server:
                     connection, _ = server.accept()
+                    if not _is_own(connection):
+                        connection.close()
+                        continue
                     ends, pid = _fork(connection)
                     waiting.register(ends, selectors.EVENT_READ, (pid, connection))
                 elif key.data is not None:
                     waiting.unregister(key.fileobj)
                     os.close(key.fd)
                     _tell(*key.data)
+
+
+def _is_own(connection: socket.socket) -> bool:
+    """Whether it comes from this user: any may connect to an address without a file."""
+    whose = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    return _PEER.unpack(whose)[1] == os.geteuid()
 
 
 def _fork(connection: socket.socket) -> tuple[int, int]:
