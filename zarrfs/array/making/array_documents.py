@@ -256,36 +256,36 @@ class StoredEncoding:
         key = self._array.key(stored)
         if self.ends_before(stored):
             raise EncodingChanged(key, "another program has made the array smaller")
-        if self.goes_on(stored):
+        if self.reaches_beyond(stored, self._shape):
             raise EncodingChanged(
                 key,
                 "another program has made the array larger, and may have stored elements in this "
                 "object: mount the source again",
             )
 
-    def goes_on(self, stored: Index) -> bool:
-        """Whether the last look found that the object has elements behind the end known here."""
-        return self.reaches_beyond(stored, self._shape)
-
     def reaches_beyond(self, stored: Index, shape: Sequence[float] = ()) -> bool:
         """Whether the object reaches beyond the end known here, and has elements of an array of
         this ``shape`` there; of any larger one by default.
         """
-        grid = self._array.layout.stored
         ends = shape or (math.inf,) * len(stored)
-        stops = map(sum, zip(grid.origin(stored), grid.chunk_shape(stored), strict=True))
+        known = self._array.layout.stored.shape
+        stops = self._stops(stored)
         return any(
-            here < min(stop, end) for stop, here, end in zip(stops, grid.shape, ends, strict=True)
+            here < min(stop, end) for stop, here, end in zip(stops, known, ends, strict=True)
         )
 
     def ends_before(self, stored: Index) -> bool:
         """Whether the last look found that the array ends before the object does."""
-        grid, shape = self._array.layout.stored, self._array.metadata.shape
-        stops = map(sum, zip(grid.origin(stored), grid.chunk_shape(stored), strict=True))
+        shape, stops = self._array.metadata.shape, self._stops(stored)
         return any(
             min(stop, extent) > end
             for stop, extent, end in zip(stops, shape, self._ends, strict=True)
         )
+
+    def _stops(self, stored: Index) -> Iterator[int]:
+        """By axis, where an object stops, as if it were whole."""
+        grid = self._array.layout.stored
+        return map(sum, zip(grid.origin(stored), grid.chunk_shape(stored), strict=True))
 
     def _compare(self, documents: ArrayDocuments) -> None:
         # Rows of this program need not be in the metadata yet, and may be stored meanwhile.
