@@ -192,22 +192,24 @@ class OverlayStore(StoreWrapper):
             raise StoreReadOnly("", reason)
         done = {_CHANGED: 0, _REMOVED: 0}
         kept: dict[str, str] = {}
-        documents = [key for key in self._keys(_CHANGED) if self._is_document(key)]
-        first = self._first_changed_below(documents, limit)
-        arrays = [key for key in documents if self._is_array(key, limit)]
+        documents = {key for key in self._keys(_CHANGED) if self._is_document(key)}
+        # All that means what it should only with the documents: those of groups have the shapes of
+        # arrays, too, and chunks of an array that has become smaller are removed behind it.
+        arrays = tuple(k[: k.rfind("/") + 1] for k in documents if self._is_array(k, limit))
+        first = self._first_changed_below(sorted(documents), limit)
         checked: dict[str, str | None] = {}
         for kind, commit in ((_CHANGED, self._commit), (_REMOVED, self._commit_removal)):
             for key in sorted(self._keys(kind), key=lambda key: (self._is_document(key), key)):
                 try:
                     if self._arrays is not None and not self._is_document(key):
                         self._arrays.check_chunk(key, checked)
-                    if first not in (None, key) and self._belongs(key, documents, arrays):
+                    belongs = key in documents or key.startswith(arrays)
+                    if belongs and first not in (None, key):
                         raise StoreConflict(key, f"belongs with {first}, which is not stored")
                     done[kind] += commit(key, limit)
                 except StoreError as error:
                     kept[key] = error.reason
                     if key in documents:
-                        # Chunks of an array that has become smaller are removed behind it.
                         first = first or key
         return Committed(done[_CHANGED], done[_REMOVED], kept)
 
@@ -220,16 +222,6 @@ class OverlayStore(StoreWrapper):
             except StoreError:
                 return key
         return None
-
-    def _belongs(self, key: str, documents: Sequence[str], arrays: Sequence[str]) -> bool:
-        """Whether an object means what it should only with all the documents that are changed.
-
-        Documents of groups have the shapes of arrays, too.
-
-        arrays : those of the documents that are an array's.
-        """
-        nodes = (document.rpartition("/")[0] for document in arrays)
-        return key in documents or any(not node or key.startswith(f"{node}/") for node in nodes)
 
     def _is_array(self, document: str, limit: int) -> bool:
         if self._arrays is None:
