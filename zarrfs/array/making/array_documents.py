@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -253,26 +253,23 @@ class StoredEncoding:
         """Raises EncodingChanged if a part of the object is not in the array any more, or if it
         has elements of others behind the end that is known here, which storing would erase.
         """
+        if self._shape == self._array.metadata.shape:
+            return  # as nearly always, and at once: this is asked of each object
         key = self._array.key(stored)
         if self.ends_before(stored):
             raise EncodingChanged(key, "another program has made the array smaller")
-        if self.reaches_beyond(stored, self._shape):
+        axes = zip(self._array.layout.stored.shape, self._stops(stored), self._shape, strict=True)
+        if any(known < min(stop, end) for known, stop, end in axes):
             raise EncodingChanged(
                 key,
                 "another program has made the array larger, and may have stored elements in this "
                 "object: mount the source again",
             )
 
-    def reaches_beyond(self, stored: Index, shape: Sequence[float] = ()) -> bool:
-        """Whether the object reaches beyond the end known here, and has elements of an array of
-        this ``shape`` there; of any larger one by default.
-        """
-        ends = shape or (math.inf,) * len(stored)
-        known = self._array.layout.stored.shape
-        stops = self._stops(stored)
-        return any(
-            here < min(stop, end) for stop, here, end in zip(stops, known, ends, strict=True)
-        )
+    def reaches_beyond(self, stored: Index) -> bool:
+        """Whether the object can have elements behind the end that is known here."""
+        grid = self._array.layout.stored
+        return grid.valid_shape(stored) != grid.chunk_shape(stored)
 
     def ends_before(self, stored: Index) -> bool:
         """Whether the last look found that the array ends before the object does."""
