@@ -330,6 +330,12 @@ def encoded_alike(name: str, a: bytes, b: bytes) -> bool:
         return False
 
 
+def larger(name: str, a: bytes, b: bytes) -> bool:
+    """Whether the array of the second document has elements behind an end of that of the first."""
+    before, now = (parse_documents({name: data}, name).shape for data in (a, b))
+    return any(extent > end for end, extent in zip(before, now, strict=True))
+
+
 def _alike(a: ArrayMetadata, b: ArrayMetadata) -> bool:
     """Whether chunks of both are encoded in the same way, whatever the shape and the words."""
     said = [json.dumps(each.summary, sort_keys=True, default=dict) for each in (a, b)]

@@ -22,7 +22,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from zarrfs.errors import StoreConflict, StoreError, StoreReadOnly
+from zarrfs.errors import StoreChanged, StoreConflict, StoreError, StoreReadOnly
 from zarrfs.store.base import (
     ANY,
     Blob,
@@ -138,6 +138,8 @@ class OverlayStore(StoreWrapper):
         # Who writes beside this one may make the first change, or commit.
         for _ in range(_TRIES):
             mine = self._upper.info(_CHANGED + key)
+            if self._has(key):
+                self._check_end(key)
             if mine is None:
                 self._begin(key, expected)
             elif expected is None:
@@ -340,11 +342,25 @@ class OverlayStore(StoreWrapper):
 
     def _read(self, key: str, ask: Callable[[Store, str], _T | None]) -> _T | None:
         found = self._naming(key, lambda: ask(self._upper, _CHANGED + key))
-        if found is not None:
-            return found
-        if not self._is_inner(key):
-            return None
-        return ask(self._inner, key)
+        if found is None and self._is_inner(key):
+            return ask(self._inner, key)
+        self._check_end(key)
+        return found
+
+    def _check_end(self, key: str) -> None:
+        """Raises StoreChanged where a change here hides elements that the store's array has since.
+
+        They are not in the object here, so that they would read as the fill value.
+        """
+        if self._arrays is None or not self._arrays.may_end_before(key) or self._is_document(key):
+            return
+        now = self._inner.info(key)
+        if _state(None if now is None else now.generation) not in self._before(key):
+            raise StoreChanged(
+                key,
+                f"another program has made the array larger, and changed this object, of which "
+                f"{self._upper.local_path} holds a change",
+            )
 
     @staticmethod
     def _naming(key: str, call: Callable[[], _T]) -> _T:

@@ -24,11 +24,13 @@ class ArrayDocuments(NamedTuple):
     names : that they have.
     is_array : whether one describes an array.
     alike : whether chunks of two arrays are encoded in the same way.
+    larger : whether the second of two arrays has elements behind an end of the first.
     """
 
     names: Collection[str]
     is_array: Callable[[str, bytes], bool]
     alike: Callable[[str, bytes, bytes], bool]
+    larger: Callable[[str, bytes, bytes], bool]
 
 
 class OverlayArrays:
@@ -49,6 +51,8 @@ class OverlayArrays:
         self._holds = holds
         # Directories above the first array of a path, which are asked about once.
         self._above: set[str] = set()
+        # Arrays that are larger in the store now than in the documents that are kept.
+        self._larger: set[str] = set()
 
     def note(self, key: str) -> None:
         """Before the first change of a chunk or document: keep the document of its array."""
@@ -78,6 +82,8 @@ class OverlayArrays:
             key = _join(node, name)
             now = self._inner.get(key, limit=_LARGEST)
             if now is not None and self._documents.alike(name, kept, bytes(now.data)):
+                larger = self._documents.larger(name, kept, bytes(now.data))
+                (self._larger.add if larger else self._larger.discard)(node)
                 continue
             if not self._documents.is_array(name, kept) or not self._holds(node):
                 # A damaged one says nothing, or all of the changes are in the store since.
@@ -86,6 +92,10 @@ class OverlayArrays:
             what = "deleted the array" if now is None else "changed how the array is encoded"
             where = self._upper.local_path
             raise StoreChanged(key, f"another program has {what}, of which {where} holds changes")
+
+    def may_end_before(self, key: str) -> bool:
+        """Whether an object may be of an array that has become larger in the store."""
+        return bool(self._larger) and any(node in self._larger for node in _nodes_above(key))
 
     def check_chunk(self, key: str, checked: dict[str, str | None]) -> None:
         """As `check`, of the array of a chunk.
