@@ -101,6 +101,11 @@ TIFFS: dict[str, tuple[np.ndarray[Any, Any], dict[str, Any]]] = {
         {"photometric": "rgb", "rowsperstrip": 8, "compression": "zlib"},
     ),
     "floats": (RANDOM.normal(size=(64, 64)).astype("f4"), {"tile": (16, 16)}),
+    "strips in LZMA": (IMAGE, {"rowsperstrip": 16, "compression": "lzma"}),
+    "strips of planes": (
+        RANDOM.integers(0, 255, (2, 3, 33, 20)).astype("u1"),
+        {"photometric": "rgb", "planarconfig": "separate", "rowsperstrip": 8},
+    ),
 }
 
 
@@ -112,6 +117,21 @@ class TestTiff:
         files = open_direct(tmp_path / "a.tif")
         assert files.read("array.bin") == tifffile.imread(tmp_path / "a.tif").tobytes()
         assert files.read("array.bin") == image.tobytes()
+
+    @pytest.mark.parametrize("compression", [None, "zlib"])
+    def test_levels_of_strips(self, compression, tmp_path, open_direct):
+        """The last strip of a page is shorter, and what is not compressed lies in one piece."""
+        levels = [STACK, STACK[:, ::2, ::2], STACK[:, ::4, ::4]]
+        with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+            for level in levels:
+                options = {"rowsperstrip": 8, "compression": compression, "subifds": 2}
+                if level is not STACK:
+                    options |= {"subifds": None, "subfiletype": 1}
+                file.write(level, photometric="minisblack", **options)
+        files = open_direct(tmp_path / "a.tif")
+        for number, level in enumerate(levels):
+            assert files.read(f"{number}/array.bin") == level.tobytes()
+        assert json.loads(files.read(".zattrs"))["multiscales"]
 
     @pytest.mark.parametrize("rows", [25, 16])
     def test_only_the_value_that_the_file_names_is_missing(self, tmp_path, rows):

@@ -7,13 +7,13 @@ import json
 import math
 import re
 from importlib import import_module
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
 
 from zarrfs.errors import reason_of
-from zarrfs.store.foreign.found import Found, Refs, array_document, chunk_key
+from zarrfs.store.foreign.found import Found, Refs, array_document, chunk_key, pieces
 from zarrfs.store.foreign.hdf5_types import fill_value
 
 _NO_DATA = 42113
@@ -27,6 +27,7 @@ _CODECS: dict[int, list[dict[str, Any]]] = {
     1: [],
     8: [_ZLIB],
     32946: [_ZLIB],
+    34925: [{"name": "numcodecs.lzma", "configuration": {"format": 1}}],
     50000: [{"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
 }
 
@@ -68,16 +69,26 @@ def _left_out(file: Any) -> int:
         page.offset
         for series in file.series
         for level in series.levels
-        for page in level.pages
+        for page in _pages(level)
         if page is not None
     }
     return sum(page.offset not in used for page in file.pages)
 
 
+def _pages(level: Any) -> Any:
+    """The pages of a level; of a small one that lies in one piece, the first of them.
+
+    tifffile takes pages of the whole image for the others of a small level.
+    """
+    keyframe = level.keyframe
+    small = level.dataoffset is not None and len(keyframe.treeindex) > 1
+    return [keyframe] if small else level.pages
+
+
 def _check_pages(file: Any, series: Any) -> None:
     """Raises ValueError if the file does not have all pages of an image."""
     for level in series.levels:
-        for page in level.pages:
+        for page in _pages(level):
             if page is None or page.parent.filehandle.path != file.filehandle.path:
                 raise ValueError("some of its pages are in other files, or missing")
             first = page.keyframe  # the page that describes this one
@@ -111,10 +122,32 @@ def _image(file: Any, number: int) -> Refs:
     for level in series.levels:
         # tifffile has 0 in place of values that it does not take, such as the least float32.
         level.keyframe.nodata = 0 if missing is None else missing
-    shorter = not page.is_tiled and page.imagelength % page.rowsperstrip
-    if shorter and len(series.levels) == 1:
+    levels = len(series.levels)
+    if not any(map(_has_shorter_strips, series.levels)):
+        return _found_by_tifffile(file, missing, series=number)
+    if levels == 1:
         return _strips(series, missing)
-    with file.aszarr(series=number) as store:
+    described = {"version": "0.1", "datasets": [{"path": str(at)} for at in range(levels)]}
+    refs: Refs = {
+        ".zgroup": json.dumps({"zarr_format": 2}),
+        ".zattrs": json.dumps({"multiscales": [described]}),
+    }
+    for at, level in enumerate(series.levels):
+        if _has_shorter_strips(level):
+            found = _strips(level, missing)
+        else:
+            found = _found_by_tifffile(file, missing, series=number, level=at)
+        refs |= {f"{at}/{key}": value for key, value in found.items()}
+    return refs
+
+
+def _has_shorter_strips(level: Any) -> bool:
+    page = level.keyframe
+    return not page.is_tiled and bool(page.imagelength % page.rowsperstrip)
+
+
+def _found_by_tifffile(file: Any, missing: float | None, **which: int) -> Refs:
+    with file.aszarr(**which) as store:
         text = io.StringIO()
         try:
             store.write_fsspec(text, url="", version=0)
@@ -163,43 +196,49 @@ def _no_data(page: Any) -> float | None:
     return float(element)
 
 
-def _strips(series: Any, missing: float | None) -> Refs:
+def _strips(level: Any, missing: float | None) -> Refs:
     """An array of strips, of which the last of each page has fewer rows.
 
     missing : as `_no_data` returns it.
 
     Zarr v2 has no chunks of two sizes, so this is v3 with a rectilinear grid.
     """
-    page = series.keyframe
+    page, shape = level.keyframe, level.shape
     compression, rows, length = int(page.compression), page.rowsperstrip, page.imagelength
-    if compression not in _CODECS or int(page.predictor) != 1 or int(page.planarconfig) != 1:
+    if compression not in _CODECS or int(page.predictor) != 1:
         raise ValueError(
-            f"strips with compression {compression}, predictor {int(page.predictor)} and planar "
-            f"configuration {int(page.planarconfig)} are not served"
+            f"strips with compression {compression} and predictor {int(page.predictor)} are not "
+            "served"
         )
-    # Pages are the leading axes; strips divide the first axis of each page.
-    leading = series.shape[: len(series.shape) - len(page.shape)]
-    chunk_shapes = [1] * len(leading) + [[[rows, length // rows], length % rows]]
-    endian = {"name": "bytes", "configuration": {"endian": _ENDIAN[series.parent.byteorder]}}
-    chunk_shapes += list(page.shape[1:])
+    codecs = _CODECS[compression]
+    places: dict[Any, list[Any]] = {}
+    if level.dataoffset is not None:
+        lengths, places = pieces("", shape, page.dtype.itemsize, level.dataoffset)
+    else:
+        # Pages are the leading axes, then planes; strips divide the axis behind these.
+        rest = 2 if page.planarconfig == 1 and page.samplesperpixel > 1 else 1
+        leading = shape[: len(shape) - rest - 1]
+        lengths = [1] * len(leading) + [[[rows, length // rows], length % rows]]
+        lengths += shape[len(shape) - rest :]
+        places_of_parts = chain.from_iterable(
+            zip(one.dataoffsets, one.databytecounts, strict=True) for one in level.pages
+        )
+        strips = product(*map(range, leading), range(-(-length // rows)))
+        for index, (offset, size) in zip(strips, places_of_parts, strict=True):
+            if size:
+                places[(*index, *(0,) * rest)] = ["", offset, size]
+    endian = {"name": "bytes", "configuration": {"endian": _ENDIAN[level.parent.byteorder]}}
     document = array_document(
-        series.shape,
+        shape,
         page.dtype.name,
-        chunk_shapes,
-        [endian, *_CODECS[compression]],
+        lengths,
+        [endian, *codecs],
         fill_value(np.array(page.nodata, page.dtype)),
         {} if missing is None else {"_FillValue": missing},
     )
-    document["dimension_names"] = list(series.axes)
+    document["dimension_names"] = list(level.axes)
     refs: Refs = {"zarr.json": json.dumps(document)}
-    strips = -(-length // rows)
-    for index, one in zip(product(*map(range, leading)), series.pages, strict=True):
-        places = zip(range(strips), one.dataoffsets, one.databytecounts, strict=True)
-        for strip, offset, size in places:
-            if size:
-                key = chunk_key((*index, strip, *(0 for _ in page.shape[1:])))
-                refs[key] = ["", offset, size]
-    return refs
+    return refs | {chunk_key(index): place for index, place in places.items()}
 
 
 def _tags(file: Any) -> dict[str, Any]:
