@@ -220,6 +220,8 @@ def test_rows_that_another_program_adds_are_not_erased(opened, tmp_path, cheap, 
     store = WriteStore({"zarr.json": array_document((6,), (4,), **more)}, cheap=cheap)
     mount = opened(store, journal=journal)
     file = mount.edit("array.bin")
+    file.write(0, b"\0\1")
+    file.fsync()  # with a look at the shape, which is no reason not to look again
     file.write(0, b"\1\1")
     other = opened(WriteStore({"zarr.json": array_document((8,), (4,), **more)}))
     other.write("array.bin", 8, b"\7\0\7\0\3\3\4\4")

@@ -196,8 +196,10 @@ class StoredEncoding:
         # As the last look found it.
         self._shape: Shape = array.metadata.shape
 
-    def check(self) -> None:
+    def check(self, *, again: bool = False) -> None:
         """Look at the stored metadata, before chunks are stored. Blocks.
+
+        again : although a remote store has been asked just now.
 
         An array passes that only consolidated metadata describe. Raises EncodingChanged,
         MetadataError, StoreError.
@@ -205,7 +207,7 @@ class StoredEncoding:
         store, metadata = self._array.store, self._array.metadata
         now = time.monotonic()
         fits = not self.changed and all(map(math.isinf, self._ends))
-        if not store.traits.near and now - self._looked < _LOOK_S and fits:
+        if not (store.traits.near or again) and now - self._looked < _LOOK_S and fits:
             return
         try:
             if self._documents is None:

@@ -232,21 +232,21 @@ class Flusher(Changes):
             self.write_back.room_to_store(sum(map(self._cost, objects))),
         ):
             # Before the look at the shape: who makes the array larger stores elements after it.
-            edges = self._edges(objects)
-            self._encoding.check()
+            edges = self._edges(at_end := [*filter(self._encoding.reaches_beyond, objects)])
+            self._encoding.check(again=bool(at_end))
             self._store_in_room(objects, tried, edges)
         self.array.forget(s for s, e in tried.errors.items() if isinstance(e, StoreConflict))
         return tried
 
-    def _edges(self, objects: Sequence[Index]) -> dict[Index, Generation | None]:
+    def _edges(self, at_end: Sequence[Index]) -> dict[Index, Generation | None]:
         """The states of objects that reach beyond the array, and so may get elements of others.
 
-        A distant store is not asked, as it is not asked for the shape each time.
+        A distant store is not asked, for in some arrays all objects are such.
         """
         if not self.array.store.traits.near:
             return {}
         states: dict[Index, Generation | None] = {}
-        for stored in filter(self._encoding.reaches_beyond, objects):
+        for stored in at_end:
             with suppress(StoreError):  # which storing this object meets, too
                 info = self.array.stored_info(stored)
                 states[stored] = None if info is None else info.generation
