@@ -343,6 +343,9 @@ def text(file, folder):
     file.create_dataset("many", data=np.tile(words, 40), dtype=h5py.string_dtype())
     file.create_dataset("partly", (9,), h5py.string_dtype(), chunks=(4,))[2] = "x"
     file.create_dataset("never", (3, 3), h5py.string_dtype())
+    kind, made = h5py.h5t.py_create(h5py.string_dtype(), logical=True), plist()
+    made.set_layout(h5py.h5d.COMPACT)
+    h5py.Dataset(low(file, "compact", (20, 15), kind, made))[...] = words.reshape(20, 15)
 
 
 # --- links ----------------------------------------------------------------------

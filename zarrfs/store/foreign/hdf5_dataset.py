@@ -166,7 +166,7 @@ def _inlined(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The bytes of a small dataset; else nothing, and the box."""
     counts = [-(-n // c) for n, c in zip(box["shape"], box["chunks"], strict=True)]
-    if not compact and (math.prod(box["shape"]) > _INLINED or math.prod(counts) != 1):
+    if math.prod(counts) != 1 or (not compact and math.prod(box["shape"]) > _INLINED):
         return {}, box
     if (
         box["dtype"] is not None
