@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
@@ -227,6 +228,38 @@ def test_fill_values_and_attributes(tmp_path):
     with zarrfs.open_array(str(path), path="ints") as array:
         assert array.fill_value == 5
         assert "_FillValue" not in array.attributes
+
+
+def test_dimensions_of_netcdf_are_names_of_axes(tmp_path, open_direct):
+    """In the group that has them, and those below; one without a variable is no array."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        model = file.createGroup("model")
+        deep = model.createGroup("deep")
+        for group, name in ((file, "time"), (model, "x"), (model, "edge"), (deep, "x")):
+            group.createDimension(name, 4)
+        model.createVariable("x", "f4", ("x",))
+        model.createVariable("outside", "f4", ("x", "edge"))
+        deep.createVariable("wind", "f4", ("time", "edge", "x"))
+        deep.createVariable("edge", "f4", ("edge",))
+    with h5py.File(tmp_path / "a.nc", "a") as file:
+        for name in ("far", "model/deep/near"):
+            file[name] = np.zeros((4, 4))
+            file[name].dims[0].attach_scale(file["model/x"])
+        file["model/deep/near"].dims[1].attach_scale(file["model/deep/x"])
+    files = open_direct(tmp_path / "a.nc")
+    found = {}
+    for name in ("model/x", "model/outside", "model/deep/wind", "far", "model/deep/near"):
+        found[name] = json.loads(files.read(f"{name}/zarr.json"))["dimension_names"]
+    assert found == {
+        "model/x": ["x"],
+        "model/outside": ["x", "edge"],
+        "model/deep/wind": ["time", "edge", "x"],
+        # Another array may be called so there.
+        "far": ["model/x", "phony_dim_1"],
+        "model/deep/near": ["model/x", "x"],
+    }
+    assert "time" not in files.names("")
+    assert "edge" not in files.names("model")
 
 
 def test_without_hdf5plugin_its_filters_are_noted(tmp_path, open_direct, monkeypatch):

@@ -15,7 +15,13 @@ from typing import Any
 from zarrfs.errors import reason_of
 from zarrfs.store.foreign import hdf5_boxes
 from zarrfs.store.foreign.found import MOST_REFERENCES, Found
-from zarrfs.store.foreign.hdf5_dataset import Names, address, other_files, translate
+from zarrfs.store.foreign.hdf5_dataset import (
+    Names,
+    address,
+    is_dimension_only,
+    other_files,
+    translate,
+)
 from zarrfs.store.foreign.hdf5_types import NotServedError, attributes, decoded
 from zarrfs.store.foreign.kinds import state_of
 
@@ -114,6 +120,8 @@ class _Walk:
         elif isinstance(thing, self._h5py.Dataset):
             if path == self._path:
                 self._seen.add(address(thing)[1])
+            if is_dimension_only(thing):
+                return
             self._check(path, thing, 0, os.path.dirname(path))
             made = translate(thing, path, self._room, self._scales)
             self._room -= len(made.chunks)

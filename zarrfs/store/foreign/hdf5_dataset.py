@@ -297,6 +297,12 @@ def address(thing: Any) -> tuple[int, int]:
     return info.fileno, info.addr
 
 
+def is_dimension_only(dataset: Any) -> bool:
+    """Whether this is how NetCDF-4 keeps a dimension that has no variable."""
+    name = dataset.attrs.get("NAME", b"")
+    return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not")
+
+
 def _dimension_names(dataset: Any, rank: int, known: Names) -> list[str | None]:
     h5py = import_module("h5py")
     names: list[str | None] = []
@@ -307,15 +313,30 @@ def _dimension_names(dataset: Any, rank: int, known: Names) -> list[str | None]:
                 scale = scales[0]
                 # HDF5 searches the whole file for the name of an object that a reference leads to.
                 if (place := address(scale)) not in known:
-                    known[place] = decoded(scale.name)[1:]
-                names.append(known[place])
+                    known[place] = decoded(scale.name)
+                names.append(_seen_from(dataset, known[place]))
             elif h5py.h5ds.is_scale(dataset.id):
-                names.append(decoded(dataset.name)[1:])
+                names.append(decoded(dataset.name).rpartition("/")[2])
             else:
                 names.append(f"phony_dim_{axis}")
         except (OSError, RuntimeError, TypeError, ValueError, KeyError, AttributeError):
             names.append(None)
     return names + [None] * (rank - len(names))
+
+
+def _seen_from(dataset: Any, scale: str) -> str:
+    """The name of a scale, without its path if it is the nearest of that name in a group above."""
+    folder, _, name = scale.rpartition("/")
+    group = decoded(dataset.name).rpartition("/")[0]
+    if not f"{group}/".startswith(f"{folder}/"):
+        return scale[1:]
+    h5py = import_module("h5py")
+    while group != folder:
+        nearer = dataset.file[group].get(name)
+        if isinstance(nearer, h5py.Dataset) and h5py.h5ds.is_scale(nearer.id):
+            return scale[1:]
+        group = group.rpartition("/")[0]
+    return name
 
 
 def other_files(dataset: Any, path: str, folder: str) -> Iterator[tuple[str, str | None]]:
