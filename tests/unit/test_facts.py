@@ -267,6 +267,15 @@ def test_coordinates_of_another_length_are_others(array):
     assert axis.coordinates is None
 
 
+@pytest.mark.parametrize("along", ["y", "", "x"])
+def test_coordinates_of_an_axis_of_another_name_are_others(along, array):
+    """CF: a variable of that name gives coordinates if that is its own dimension."""
+    beside = array("y")._replace(dimension_names=(along or None,))
+    found = {"y": Neighbour("y", beside, np.arange(3))}
+    (axis,) = gather(array("y"), Around(coordinates=coordinates_in(found))).axes
+    assert (axis.coordinates is None) == (along == "x")
+
+
 def test_coordinates_name_the_role_of_their_axis(array):
     said = {
         "a": ([0, 1, 2], {"units": "hours since 2000-01-01"}),

@@ -41,8 +41,18 @@ _AXES: dict[str, Role] = {"X": "x", "Y": "y", "Z": "z", "T": "time"}
 
 def coordinates_in(neighbours: Neighbours) -> dict[str, Coordinates]:
     """The coordinates in each array that has any."""
-    found = {name: _coordinates(neighbour) for name, neighbour in neighbours.items()}
+    found = {
+        name: _coordinates(neighbour)
+        for name, neighbour in neighbours.items()
+        if not _is_along_another(name, neighbour)
+    }
     return {name: along for name, along in found.items() if along is not None}
+
+
+def _is_along_another(name: str, neighbour: Neighbour) -> bool:
+    """Whether an array says that its axis has another name than it."""
+    said = neighbour.metadata.dimension_names
+    return bool(said) and said[0] not in (None, "", name)
 
 
 def _coordinates(neighbour: Neighbour) -> Coordinates | None:
