@@ -18,6 +18,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tests.conftest import run_program
@@ -50,9 +51,16 @@ class Block:
     """One fence that is run, or that says why it is not."""
 
     place: str
-    commands: tuple[Command, ...]
+    before: tuple[Command, ...]
+    language: str
+    body: str
     not_run: str | None
     fails: bool
+
+    @cached_property
+    def commands(self) -> tuple[Command, ...]:
+        """Found where they are run: bash is asked about many of them."""
+        return (*self.before, *_commands(self.language, self.body))
 
 
 def pages() -> list[Path]:
@@ -76,7 +84,9 @@ def blocks(page: Path) -> list[Block]:
         found.append(
             Block(
                 f"{os.path.relpath(page, ROOT)}:{line}",
-                (*before, *_commands(fence["language"], body)),
+                before,
+                fence["language"],
+                body,
                 _missing(said) if kind == "needs" else _reason(kind, said),
                 fails=kind == "fails",
             )
