@@ -1,9 +1,11 @@
 """Few combinations that hold every pair of choices."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from random import Random
 from typing import Any
+
+from tests.soak import EXHAUSTIVE
 
 Row = dict[str, Any]
 
@@ -39,6 +41,12 @@ def pairwise(
         for pair in _pairs(best):
             missing.pop(pair, None)
         yield best
+
+
+def sample(rows: Iterable[Row]) -> list[Row]:
+    """All with `make soak`, or the first half, which holds three quarters of the pairs."""
+    found = list(rows)
+    return found if EXHAUSTIVE else found[: len(found) // 2]
 
 
 def _pairs(row: Row) -> Iterator[tuple[tuple[str, Any], tuple[str, Any]]]:

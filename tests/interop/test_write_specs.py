@@ -17,7 +17,7 @@ from tests.fs.writable import Writable
 from zarrfs.store.local.local import LocalStore
 
 from .choices import FACTORS, spec_of
-from .covering import Row, pairwise
+from .covering import Row, pairwise, sample
 from .data_types import Fill
 from .deviations import cannot_read, cannot_write
 from .peers import READERS, WRITERS
@@ -76,9 +76,10 @@ def write_in_pieces(mount: Writable, content: bytes, seed: int) -> None:
     file.close()
 
 
-ROWS = list(pairwise(FACTORS, lambda row: True, seed=1))
+ROWS = sample(pairwise(FACTORS, lambda row: True, seed=1))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row.values())))
 def test_array_written_by_zarrfs(row: Row, tmp_path: Path, loop: Loop) -> None:
     spec = spec_of(row)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from .choices import FACTORS, spec_of
-from .covering import Row, pairwise
+from .covering import Row, pairwise, sample
 from .deviations import cannot_write
 from .peers import WRITERS
 from .served_files import DirectFiles
 from .serving import check_served
 
-ROWS = list(
+ROWS = sample(
     pairwise(
         {"writer": list(WRITERS), **FACTORS},
         lambda row: cannot_write(row["writer"], spec_of(row)) is None,
@@ -20,6 +20,7 @@ ROWS = list(
 )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row.values())))
 def test_array(row: Row, tmp_path: Path, open_direct: Callable[[object], DirectFiles]) -> None:
     spec = spec_of(row)
