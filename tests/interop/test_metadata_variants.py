@@ -17,6 +17,7 @@ from zarrs._internal import ChunkItem, CodecPipelineImpl
 
 import zarrfs
 from docs.format_support.samples import DOCUMENTS, parse
+from tests.soak import EXHAUSTIVE
 from zarrfs.errors import ZarrfsError
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.format.metadata.pipelines import parse_pipeline
@@ -26,6 +27,8 @@ from .metadata_variants import VARIANTS, Variant
 pytestmark = pytest.mark.timeout(600)
 
 SHAPE, CHUNK = (4, 3), (2, 3)
+# Most are fill values of each type: in each run others for each, and all with `make soak`.
+SAMPLE = [v for n, v in enumerate(VARIANTS) if EXHAUSTIVE or n % 4 == 0 or "fill" not in v.name]
 OPTIONS = zarrfs.SourceOptions(memory=16 << 20, loaders=1)
 
 
@@ -130,9 +133,10 @@ def agreed(place: Path, variant: Variant, strict: ArrayMetadata) -> bytes | None
     return None
 
 
+@pytest.mark.soak
 def test_what_two_peers_read_is_read(tmp_path: Path) -> None:
     wrong, compared, place = [], 0, tmp_path / "array"
-    for variant in VARIANTS:
+    for variant in SAMPLE:
         shutil.rmtree(place, ignore_errors=True)
         strict = write(place, variant)
         expected = agreed(place, variant, strict)
@@ -145,4 +149,4 @@ def test_what_two_peers_read_is_read(tmp_path: Path) -> None:
         except ZarrfsError as error:
             wrong.append(f"{variant.name}: {error}")
     assert not wrong, "\n".join(wrong)
-    assert compared > 350
+    assert compared > (350 if EXHAUSTIVE else 150)
