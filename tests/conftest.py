@@ -230,8 +230,10 @@ class Mounter:
             path.mkdir()
         place = path.resolve()
         log = self.directory / f"log{number}"
-        # Not where those of real mounts are; a test may name another place.
-        options = (f"journal={self.directory / 'journal'}", *options, f"log_file={log}")
+        # Not where those of real mounts are; a test may name another place. Of all that a mount
+        # starts, workers take longest, and small arrays need none: a test may ask for more.
+        defaults = f"journal={self.directory / 'journal'}", "workers=1"
+        options = (*defaults, *options, f"log_file={log}")
         arguments = [str(source), str(path)]
         arguments += [part for option in options for part in ("-o", option)]
         started = [*map(str, command or (*COMMAND, "mount")), *arguments]

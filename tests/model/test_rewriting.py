@@ -58,7 +58,7 @@ class Rewriting:
         kind, options = RUNS[run]
         self._mount = mount
         self._source, self._array = directory / "a.zarr", directory / "a.zarr"
-        self._options = f"rw,allow_remove,flush_delay=5,{options}"
+        self._options = f"rw,allow_remove,workers=3,flush_delay=5,{options}"
         made = ARRAYS[kind]
         first = np.random.default_rng(1).integers(0, 1 << 16, made["shape"], np.uint16)
         if kind == "image":
