@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.fs.documents import GZIP, LITTLE, array_document, sharding
+from tests.fs.documents import LITTLE, ZSTD, array_document, sharding
 from tests.fs.write_store import WriteStore, refusing
 from tests.waiting import wait_until
 from zarrfs.errors import StoreFull
@@ -18,7 +18,7 @@ SIZE = 2 * 48 * 200 * 300
 BLOCK = 1 << 17
 
 KINDS = {
-    "chunks": array_document(SHAPE, (40, 50, 60), codecs=[LITTLE, GZIP]),
+    "chunks": array_document(SHAPE, (40, 50, 60), codecs=[LITTLE, ZSTD]),
     "shards": array_document(SHAPE, (48, 100, 300), codecs=[sharding((48, 25, 50))]),
     "shards of several rows": array_document(SHAPE, (48, 100, 300), codecs=[sharding((8, 25, 50))]),
     "shards of several planes": array_document(
