@@ -91,12 +91,14 @@ def concurrent_readers(file, folder):
 
 @written
 def many_chunks(file, folder):
-    indexes = {"fixed": None, "extensible": (None, 50), "tree": (None, None), "wide": (1500, None)}
+    # More than fit into one page of an index.
+    shape = (1100, 50)
+    indexes = {"fixed": None, "extensible": (None, 50), "tree": (None, None), "wide": (1100, None)}
     for name, most in indexes.items():
         options = {"chunks": (1, 50), "maxshape": most, "compression": "gzip"}
-        made = file.create_dataset(name, (1500, 50), "u1", **options)
+        made = file.create_dataset(name, shape, "u1", **options)
         made[:60] = 1
-        made[1400:] = RANDOM.integers(0, 255, (100, 50))
+        made[1000:] = RANDOM.integers(0, 255, (100, 50))
     for axis in range(3):
         most = tuple(None if axis == other else 9 for other in range(3))
         made = file.create_dataset(f"axis{axis}", (7, 5, 4), "i2", chunks=(3, 2, 1), maxshape=most)
@@ -129,7 +131,8 @@ def small_floats(file, folder):
 def odd_names(file, folder):
     for name in ("a b", "a.b", "ü", "x" * 200, "tab\there", "*?[", "c", "chunks", "array.bin"):
         file[f"g/{name}"] = NUMBERS
-    for number in range(200):
+    # Several nodes of names.
+    for number in range(40):
         file[f"many/{number}"] = number
     made = plist()
     made.set_layout(h5py.h5d.COMPACT)
