@@ -12,7 +12,7 @@ EXHAUSTIVE = TIMES > 1 or bool(os.environ.get("ZARRFS_EXHAUSTIVE"))
 
 settings.register_profile(
     "zarrfs",
-    max_examples=100 * TIMES,
+    max_examples=50 * TIMES,
     derandomize=TIMES == 1,
     print_blob=True,
     database=None,
@@ -22,5 +22,5 @@ settings.register_profile(
 
 
 def examples(count: int) -> settings:
-    """So many, and with `make soak` more. For tests of which 100 are too many or too few."""
+    """So many, and with `make soak` more. For tests of which 50 are too many or too few."""
     return settings(settings.get_profile("zarrfs"), max_examples=count * TIMES)
