@@ -176,9 +176,8 @@ def test_many_threads_read_at_once(harness):
             and harness.store.info(f"none{n}") is None
         )
 
-    # The stand-in for S3 takes its time.
     with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(read, range(16 if harness.kind.startswith("s3") else 32)))
+        assert all(pool.map(read, range(16)))
 
 
 def test_nothing_stays_open(harness, open_fds: Callable[[], int]):
