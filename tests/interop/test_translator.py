@@ -1,6 +1,8 @@
 """The program that finds the chunks of files of other formats: it always ends."""
 
+import gc
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import zarr
 
 from tests.waiting import gone, wait_until
 from zarrfs.errors import StoreError
+from zarrfs.store.foreign import translate
 from zarrfs.store.open import StoreConfig, open_store
 
 pytestmark = pytest.mark.timeout(120)
@@ -50,6 +53,19 @@ def translator(slow: Path) -> int:
     """The number of the process, once it runs."""
     pid = slow.with_suffix(".pid")
     return int(wait_until(lambda: pid.exists() and pid.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("hard", "most"), [(1 << 30, 1 << 30), (8 << 30, 4 << 30), (resource.RLIM_INFINITY, 4 << 30)]
+)
+def test_it_keeps_a_limit_of_the_user_on_memory(hard, most, monkeypatch):
+    """Only root may raise it."""
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    set_to: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (hard, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda *limits: set_to.append(limits))
+    assert translate.decode({"kind": "not_installed"}, b"") == b""
+    assert set_to == [(resource.RLIMIT_DATA, (most, most))]
 
 
 def test_it_ends_in_its_time_and_leaves_nothing(slow, tmp_path, monkeypatch):

@@ -25,7 +25,9 @@ def decode(parameters: dict[str, Any], _data: bytes) -> bytes:
     """
     # A collection in a thread of zarr waits for a lock of h5py, which waits for that thread.
     gc.disable()
-    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    memory = _MEMORY if hard == resource.RLIM_INFINITY else min(hard, _MEMORY)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     warnings.simplefilter("ignore")
     try:
         # Only this process imports it.
@@ -34,5 +36,5 @@ def decode(parameters: dict[str, Any], _data: bytes) -> bytes:
     except ImportError:
         return b""
     except MemoryError:
-        raise ValueError(f"needs more than {_MEMORY >> 30} GiB of memory") from None
+        raise ValueError(f"needs more than {memory >> 20} MiB of memory") from None
     return json.dumps({"version": 1, "refs": refs}).encode()
