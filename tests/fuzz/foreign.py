@@ -9,8 +9,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any, BinaryIO, NamedTuple
@@ -34,6 +36,8 @@ from zarrfs.store.foreign import kept, translate
 from zarrfs.store.open import StoreConfig, open_store
 
 _LARGEST_FILE = 128 << 10
+# Files that are larger.
+_LARGE = {"contiguous_in_pieces", "filters", "paged", "plugins", "text"}
 _MOST_ELEMENTS, _MOST_CHUNKS = 1 << 18, 1000
 _SECONDS = 20.0
 _MEMORY = 64 << 20
@@ -54,23 +58,24 @@ class Seed(NamedTuple):
 class Foreign:
     """A case changes one file, mostly where its structure is, and reads all that is served of it.
 
+    makers : of the files, each of which is made when a case first changes it.
     elements : the elements of each array as its own library reads them, by path, as little-endian
         bytes. Called in a process of its own.
     """
 
     def __init__(
         self,
-        make: Callable[[Path], Iterator[Seed]],
+        makers: Sequence[Callable[[Path], Seed]],
         elements: Callable[[str], Iterator[tuple[str, bytes]]],
     ) -> None:
         self._place = tempfile.TemporaryDirectory()
-        self._seeds = list(make(Path(self._place.name)))
+        self._makers = [cache(maker) for maker in makers]
         self._elements = elements
         # This process has imported everything already: a copy of it does what a new one would.
         kept._make = _translated
 
     def run(self, random: Random) -> str | None:
-        seed = random.choice(self._seeds)
+        seed = random.choice(self._makers)(Path(self._place.name))
         if random.random() < 0.9:
             data = mutated_within(random, seed.data, seed.ranges)
         else:
@@ -200,29 +205,26 @@ def _rest(size: int, taken: Ranges) -> Ranges:
 
 
 def hdf5() -> Foreign:
-    return Foreign(_hdf5_seeds, _hdf5_elements)
-
-
-def _hdf5_seeds(place: Path) -> Iterator[Seed]:
     assert hdf5_written_by  # it has added its files
-    for name in hdf5_files.FILES:
-        if name == "contiguous_in_pieces":
-            continue
-        path = hdf5_files.write(name, place / name)
-        if path.stat().st_size > _LARGEST_FILE:
-            continue
-        taken: Ranges = []
-        with h5py.File(path) as file:
-            for dataset in datasets(file).values():
-                if dataset is None or dataset.file.filename != str(path):
-                    continue
-                if dataset.chunks:
-                    for number in range(dataset.id.get_num_chunks()):
-                        one = dataset.id.get_chunk_info(number)
-                        taken.append((one.byte_offset, one.byte_offset + one.size))
-                elif (at := dataset.id.get_offset()) is not None:
-                    taken.append((at, at + dataset.id.get_storage_size()))
-        yield Seed(path.parent, path.name, path.read_bytes(), _rest(path.stat().st_size, taken))
+    names = [name for name in hdf5_files.FILES if name not in _LARGE]
+    return Foreign([partial(_hdf5_seed, name) for name in names], _hdf5_elements)
+
+
+def _hdf5_seed(name: str, place: Path) -> Seed:
+    path = hdf5_files.write(name, place / name)
+    assert path.stat().st_size <= _LARGEST_FILE
+    taken: Ranges = []
+    with h5py.File(path) as file:
+        for dataset in datasets(file).values():
+            if dataset is None or dataset.file.filename != str(path):
+                continue
+            if dataset.chunks:
+                for number in range(dataset.id.get_num_chunks()):
+                    one = dataset.id.get_chunk_info(number)
+                    taken.append((one.byte_offset, one.byte_offset + one.size))
+            elif (at := dataset.id.get_offset()) is not None:
+                taken.append((at, at + dataset.id.get_storage_size()))
+    return Seed(path.parent, path.name, path.read_bytes(), _rest(path.stat().st_size, taken))
 
 
 def _hdf5_elements(path: str) -> Iterator[tuple[str, bytes]]:
@@ -249,10 +251,6 @@ def _contradicts(dataset: Any) -> bool:
 
 
 def tiff() -> Foreign:
-    return Foreign(_tiff_seeds, _tiff_elements)
-
-
-def _tiff_seeds(place: Path) -> Iterator[Seed]:
     image, stack = test_foreign_files.IMAGE, test_foreign_files.STACK
     files: Mapping[str, Any] = {
         **test_foreign_files.TIFFS,
@@ -260,17 +258,21 @@ def _tiff_seeds(place: Path) -> Iterator[Seed]:
         "ome": (stack, {"ome": True, "metadata": {"axes": "TYX"}}),
         "imagej": (stack, {"imagej": True}),
     }
-    for number, (pixels, options) in enumerate(files.values()):
-        path = place / f"{number}.tif"
-        tifffile.imwrite(path, pixels, **options)
-        with tifffile.TiffFile(path) as file:
-            taken = [
-                (at, at + size)
-                for page in file.pages
-                for at, size in zip(page.dataoffsets, page.databytecounts, strict=True)
-            ]
-        data = path.read_bytes()
-        yield Seed(place, path.name, data, _rest(len(data), taken))
+    makers = [partial(_tiff_seed, number, *made) for number, made in enumerate(files.values())]
+    return Foreign(makers, _tiff_elements)
+
+
+def _tiff_seed(number: int, pixels: Any, options: Mapping[str, Any], place: Path) -> Seed:
+    path = place / f"{number}.tif"
+    tifffile.imwrite(path, pixels, **options)
+    with tifffile.TiffFile(path) as file:
+        taken = [
+            (at, at + size)
+            for page in file.pages
+            for at, size in zip(page.dataoffsets, page.databytecounts, strict=True)
+        ]
+    data = path.read_bytes()
+    return Seed(place, path.name, data, _rest(len(data), taken))
 
 
 def _tiff_elements(path: str) -> Iterator[tuple[str, bytes]]:
@@ -292,18 +294,17 @@ def _tiff_elements(path: str) -> Iterator[tuple[str, bytes]]:
 
 def grib() -> Foreign:
     # ecCodes itself decodes the messages, so that there is nothing else to compare them with.
-    return Foreign(_grib_seeds, lambda path: iter(()))
+    makers = [partial(_grib_seed, *made) for made in product((1, 2), test_foreign_files.GRIDS)]
+    return Foreign(makers, lambda path: iter(()))
 
 
-def _grib_seeds(place: Path) -> Iterator[Seed]:
-    for edition in (1, 2):
-        for grid, keys in test_foreign_files.GRIDS.items():
-            path = place / f"{grid}{edition}.grib"
-            test_foreign_files.write_sample(path, f"{grid}{edition}", **keys)
-            data = path.read_bytes()
-            handle = eccodes.codes_new_from_message(data)
-            section = 7 if edition == 2 else 4
-            at = eccodes.codes_get(handle, f"offsetSection{section}")
-            eccodes.codes_release(handle)
-            # Its own header is no element.
-            yield Seed(place, path.name, data, [(_MAGIC, min(at + 12, len(data)))])
+def _grib_seed(edition: int, grid: str, place: Path) -> Seed:
+    path = place / f"{grid}{edition}.grib"
+    test_foreign_files.write_sample(path, f"{grid}{edition}", **test_foreign_files.GRIDS[grid])
+    data = path.read_bytes()
+    handle = eccodes.codes_new_from_message(data)
+    section = 7 if edition == 2 else 4
+    at = eccodes.codes_get(handle, f"offsetSection{section}")
+    eccodes.codes_release(handle)
+    # Its own header is no element.
+    return Seed(place, path.name, data, [(_MAGIC, min(at + 12, len(data)))])
