@@ -44,12 +44,12 @@ def sharded(data):
 
 
 BOMBS = {
-    "gzip": ([LITTLE, GZIP], gzip.compress, lambda: gzip.compress(bytes(MEBIBYTES))),
+    "gzip": ([LITTLE, GZIP], gzip.compress, lambda: gzip.compress(bytes(MEBIBYTES), 1)),
     "gzip-members": ([LITTLE, GZIP], gzip.compress, lambda: gzip.compress(bytes(10 << 20)) * 5),
     "gzip-chain": (
         [LITTLE, *[GZIP] * 12],
         lambda data: reduce(lambda made, _: gzip.compress(made), range(12), data),
-        lambda: gzip.compress(bytes(MEBIBYTES)),
+        lambda: gzip.compress(bytes(MEBIBYTES), 1),
     ),
     "zstd": ([LITTLE, ZSTD], zstd, lambda: zstd(bytes(MEBIBYTES))),
     "zstd-frames": ([LITTLE, ZSTD], zstd, lambda: zstd(bytes(10 << 20)) * 10),
@@ -68,7 +68,7 @@ BOMBS = {
     "around-shard": (
         [sharding((SIDE,)), CRC32C, GZIP],
         lambda data: gzip.compress(with_checksum(sharded(data))),
-        lambda: gzip.compress(with_checksum(bytes(MEBIBYTES))),
+        lambda: gzip.compress(with_checksum(bytes(MEBIBYTES)), 1),
     ),
 }
 
