@@ -27,6 +27,7 @@ from zarrfs.library.header import header as zarrfs_header
 from zarrfs.library.source import SourceOptions
 from zarrfs.library.transfer.flat_form import FlatForm
 from zarrfs.store.open import StoreConfig, open_store
+from zarrfs.views.facts.gather import gather
 from zarrfs.views.facts.missing import missing_values
 
 from .netcdf import VARIABLES, write_file
@@ -160,6 +161,33 @@ class TestTiff:
         with zarrfs.open_array(str(path)) as array:
             assert missing_values(array.metadata) == (() if missing is None else (missing,))
             assert array.metadata.layout.fill == np.array(missing or 0, dtype).tobytes()
+
+    @pytest.mark.parametrize(
+        ("tags", "point", "transform"),
+        [
+            ({33550: (10, 20, 0), 33922: (0, 0, 0, 5e5, 4.6e6, 0)}, 1, (5e5, 10, 0, 4.6e6, 0, -20)),
+            ({33550: (10, 20, 0), 33922: (1, 2, 0, 10, 40, 0)}, 2, (-5, 10, 0, 90, 0, -20)),
+            ({34264: (1, 2, 0, 3, 4, 5, 0, 6, *(0,) * 7, 1)}, 1, (3, 1, 2, 6, 4, 5)),
+            ({33922: (0, 0, 0, 1, 2, 0, 9, 9, 0, 3, 4, 0)}, 1, None),
+        ],
+    )
+    @pytest.mark.parametrize("rows", [25, 16])
+    def test_geotiff_says_the_place(self, rows, tags, point, transform, tmp_path):
+        """Of the first image; a smaller level has larger pixels."""
+        keys = (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, point, 3072, 0, 1, 32633)
+        more = [(code, "d", len(value), value, True) for code, value in tags.items()]
+        more.append((34735, "H", len(keys), keys, True))
+        with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+            said = {"rowsperstrip": rows, "photometric": "minisblack"}
+            file.write(IMAGE, subifds=1, extratags=more, **said)
+            file.write(IMAGE[::2, ::2], subfiletype=1, **said)
+        for level, times in (("0", 1), ("1", 2)):
+            with zarrfs.open_array(str(tmp_path / "a.tif"), path=level) as array:
+                place = gather(array.metadata).georeference
+            assert place.crs == "EPSG:32633"
+            wanted = transform and np.multiply(transform, (1, times, times) * 2)
+            assert place.transform == (None if wanted is None else pytest.approx(tuple(wanted)))
+            assert place.nodes == (point == 2)
 
     def test_pages_that_are_not_there_are_no_zeros(self, tmp_path, open_direct):
         tifffile.imwrite(tmp_path / "a.ome.tif", STACK, ome=True, metadata={"axes": "TYX"})

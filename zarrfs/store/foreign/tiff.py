@@ -103,22 +103,45 @@ def _check_pages(file: Any, series: Any) -> None:
                     raise ValueError(f"a strip or tile has no {what} in the file")
 
 
-def _describe(refs: Refs, attributes: dict[str, Any]) -> None:
-    """Add attributes to the root."""
-    if "zarr.json" in refs:
-        root = json.loads(refs["zarr.json"])
-        root["attributes"] = {**root["attributes"], **attributes}
-        refs["zarr.json"] = json.dumps(root, default=str)
+def _describe(refs: Refs, attributes: dict[str, Any], at: str = "") -> None:
+    """Add attributes to the root, or to the level of this path."""
+    if (key := f"{at}zarr.json") in refs:
+        node = json.loads(refs[key])
+        node["attributes"] = {**node["attributes"], **attributes}
     else:
-        root = {**json.loads(refs.get(".zattrs", "{}")), **attributes}
-        refs[".zattrs"] = json.dumps(root, default=str)
+        key = f"{at}.zattrs"
+        node = {**json.loads(refs.get(key, "{}")), **attributes}
+        if at and (names := node.get("_ARRAY_DIMENSIONS")):
+            # tifffile gives axes of smaller levels a number.
+            yx = [name for axis in "YX" for name in names if name[:1] == axis]
+            node["spatial:dimensions"] = yx
+    refs[key] = json.dumps(node, default=str)
 
 
 def _image(file: Any, number: int) -> Refs:
     series = file.series[number]
     _check_pages(file, series)
-    page = series.keyframe
-    missing = _no_data(page)
+    refs = _arrays(file, number)
+    place = _place(series.keyframe)
+    several = len(series.levels) > 1
+    for at, level in enumerate(series.levels if place else ()):
+        _describe(refs, _placed(place, series.keyframe, level), f"{at}/" if several else "")
+    return refs
+
+
+def _placed(place: dict[str, Any], whole: Any, level: Any) -> dict[str, Any]:
+    """The place of a level, whose pixels are larger than those of the whole image."""
+    page, found = level.keyframe, dict(place)
+    if transform := place.get("spatial:transform"):
+        across, down = whole.imagewidth / page.imagewidth, whole.imagelength / page.imagelength
+        times = (across, down, 1) * 2
+        found["spatial:transform"] = [n * by for n, by in zip(transform, times, strict=True)]
+    return found
+
+
+def _arrays(file: Any, number: int) -> Refs:
+    series = file.series[number]
+    missing = _no_data(series.keyframe)
     for level in series.levels:
         # tifffile has 0 in place of values that it does not take, such as the least float32.
         level.keyframe.nodata = 0 if missing is None else missing
@@ -239,6 +262,36 @@ def _strips(level: Any, missing: float | None) -> Refs:
     document["dimension_names"] = list(level.axes)
     refs: Refs = {"zarr.json": json.dumps(document)}
     return refs | {chunk_key(index): place for index, place in places.items()}
+
+
+def _place(page: Any) -> dict[str, Any]:
+    """The place of an image by its tags of GeoTIFF, in the conventions ``proj:`` and ``spatial:``.
+
+    https://docs.ogc.org/is/19-008r4/19-008r4.html
+    """
+    tags: dict[str, Any] = (page.geotiff_tags if page.is_geotiff else None) or {}
+    found: dict[str, Any] = {}
+    models: dict[Any, str] = {1: "ProjectedCSTypeGeoKey", 2: "GeographicTypeGeoKey"}
+    code = tags.get(models.get(tags.get("GTModelTypeGeoKey"), ""))
+    if isinstance(code, int) and 1024 <= code < 32767:  # others are described by more keys
+        found["proj:code"] = f"EPSG:{int(code)}"
+    matrix, scale = tags.get("ModelTransformation"), tags.get("ModelPixelScale")
+    points = tags.get("ModelTiepoint")
+    if matrix is not None:
+        width, row_x, _, x = matrix[0]
+        column_y, height, _, y = matrix[1]
+    elif scale is not None and points is not None and len(points) == 6:
+        (width, height), row_x, column_y = scale[:2], 0.0, 0.0
+        height = -height
+        x, y = points[3] - points[0] * width, points[4] - points[1] * height
+    else:
+        return found
+    if tags.get("GTRasterTypeGeoKey") == 2:
+        # Places are those of the middles of elements.
+        found["AREA_OR_POINT"] = "Point"
+        x, y = x - (width + row_x) / 2, y - (column_y + height) / 2
+    found["spatial:transform"] = [width, row_x, x, column_y, height, y]
+    return found
 
 
 def _tags(file: Any) -> dict[str, Any]:
