@@ -16,7 +16,7 @@ from tests.soak import TIMES
 
 SIZE = int(np.prod(SHAPE)) * 2
 # Bytes that one program writes, while another one goes on changing others.
-CHANGES = 25 * TIMES
+CHANGES = 15 * TIMES
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_readers_see_each_write_at_once(path, target, first):
         mmap.mmap(reader, 0, prot=mmap.PROT_READ) as mapped,
     ):
         assert mapped[:] == expected
-        for number in range(100):
+        for number in range(50):
             place = number * 7919 % (SIZE - 9)
             new = os.urandom(9)
             assert os.pwrite(writer, new, place) == 9
@@ -130,7 +130,7 @@ def test_readers_beside_a_writer_see_nothing_that_was_replaced_before(path, targ
         for thread in threads:
             thread.start()
         with open(path, "rb", buffering=0) as reader:
-            for number in range(100):
+            for number in range(60):
                 begun, new = number, bytes([number]) * 4096
                 os.pwrite(file, new, 0)
                 ended = number
