@@ -85,6 +85,13 @@ def reason_of(error: BaseException) -> str:
     return text
 
 
+def unexpected(error: Exception) -> str:
+    """Words for an exception that no part of the program expects."""
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return "no thread can be started: the limit on processes is reached (ulimit -u, pids.max)"
+    return f"unexpected {type(error).__name__}: {error}"
+
+
 def is_panic(error: BaseException) -> bool:
     """Whether code in Rust panicked; the class of such an error cannot be imported.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.errors import ChunkError, DecodeError, StoreError, reason_of
+from zarrfs.errors import ChunkError, DecodeError, StoreError, reason_of, unexpected
 
 
 class Memory:
@@ -116,3 +116,8 @@ def test_no_message_about_data_shows_an_exception_as_python_does():
         str(path.relative_to(root)) for path in root.rglob("*.py") if shows.search(path.read_text())
     }
     assert found <= _OF_NO_DATA
+
+
+def test_a_limit_on_processes_is_named():
+    assert "ulimit -u" in unexpected(RuntimeError("can't start new thread"))
+    assert unexpected(RuntimeError("other")) == "unexpected RuntimeError: other"

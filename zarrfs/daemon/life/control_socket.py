@@ -22,7 +22,7 @@ from typing import Any
 import trio
 
 from zarrfs.daemon.control import address, peer
-from zarrfs.errors import UsageError, ZarrfsError
+from zarrfs.errors import UsageError, ZarrfsError, unexpected
 
 _log = logging.getLogger(__name__)
 
@@ -102,4 +102,4 @@ async def _answer_to(stream: trio.SocketStream, perform: Perform) -> dict[str, A
         return {"error": str(error), "usage": isinstance(error, UsageError)}
     except Exception as error:  # noqa: BLE001 - no reason to end the mount
         _log.exception("a command failed unexpectedly")
-        return {"error": f"unexpected {type(error).__name__}: {error}"}
+        return {"error": unexpected(error)}

@@ -32,7 +32,7 @@ from zarrfs.daemon.system.logs import LogConfig, LogThread, stacks
 from zarrfs.daemon.system.service_manager import ServiceManager
 from zarrfs.daemon.system.signals import Signals
 from zarrfs.daemon.workers import Forked, fork_workers
-from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError
+from zarrfs.errors import MountError, StoreReadOnly, ZarrfsError, unexpected
 from zarrfs.format.codecs.own_process import own_process
 from zarrfs.fs.config import FileSystemConfig
 from zarrfs.fs.filesystem import FileSystem
@@ -114,7 +114,7 @@ def serve(request: MountRequest, ready: Ready, config: ServeConfig = _DEFAULTS) 
         raise
     except Exception as error:
         _log.exception("the daemon failed")
-        raise MountError(f"unexpected {type(error).__name__}: {error}") from error
+        raise MountError(unexpected(error)) from error
     finally:
         log.drain()
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from zarrfs.errors import MountError, UsageError, ZarrfsError
+from zarrfs.errors import MountError, UsageError, ZarrfsError, unexpected
 
 _END_TIMEOUT_S = 5.0
 
@@ -104,7 +104,7 @@ def _child(serve: Callable[[Ready], None], launch: PipeLaunch) -> int:
         serve(launch.ready)
     except Exception as error:  # noqa: BLE001 - a broken installation, before there is a log
         if not isinstance(error, ZarrfsError):
-            error = MountError(f"unexpected {type(error).__name__}: {error}")
+            error = MountError(unexpected(error))
         # Only the log has later errors.
         if not launch.reported:
             launch.send({"usage": isinstance(error, UsageError), "error": str(error)})
