@@ -576,10 +576,8 @@ def test_what_belongs_to_another_user_is_not_stored(opened, source, kept, caplog
 # --- old or new ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["readable", "silent"])
-def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, kept, silent):
-    """What changes while its shard is stored is older than the shard, and no conflict."""
-    mount = opened()
+def kept_beside_a_store(mount, silent=False):
+    """Keep in the journal what changed while the same shard was stored."""
     file = mount.edit("array.bin")
 
     def meanwhile(key: str) -> None:
@@ -595,6 +593,12 @@ def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, 
     mount.hooked.before = full
     mount.hooked.silent = silent
     assert mount.end()
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["readable", "silent"])
+def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, kept, silent):
+    """What changes while its shard is stored is older than the shard, and no conflict."""
+    kept_beside_a_store(opened(), silent)
     data = expected()
     data[0, :2] = 1003, 1001
     data[0, 40] = 1002
@@ -603,19 +607,7 @@ def test_own_data_are_not_older_than_what_the_same_mount_stored(opened, source, 
 
 
 def test_what_others_store_after_that_is_not_overwritten(opened, source, kept, caplog):
-    mount = opened()
-    file = mount.edit("array.bin")
-
-    def meanwhile(key: str) -> None:
-        mount.hooked.before = lambda _key: None
-        file.write(0, value(1003))
-        time.sleep(0.02)
-
-    file.write(4, value(1001))
-    mount.hooked.before = meanwhile
-    file.fsync()
-    mount.hooked.before = full
-    assert mount.end()
+    kept_beside_a_store(opened())
     zarr.open_array(source)[0, 0] = 77
     assert replay(opened, source)[0, 0] == 77
     assert len(kept.names("conflicts")) == 1

@@ -1,7 +1,10 @@
 """Sources to mount, and file systems that misbehave."""
 
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 import zarr
 
 from tests.mount.arrays import KINDS, Target, make_array
+from zarrfs.fuse.mount_table import topmost
 
 FAKE = Path(__file__).parent / "fake_zarrfs.py"
 
@@ -24,6 +28,17 @@ def source(tmp_path: Path, data: np.ndarray) -> Path:
     path = tmp_path / "source.zarr"
     zarr.create_array(path, data=data, chunks=(100, 100))
     return path
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that everyone can enter."""
+    path = Path(tempfile.mkdtemp(prefix="zarrfs-"))
+    path.chmod(0o755)
+    yield path
+    if (entry := topmost(str(path / "mnt"))) is not None:
+        subprocess.run(["umount", "-i", "-l", entry.path], check=False, timeout=20)
+    shutil.rmtree(path)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,17 +17,6 @@ from zarrfs.fuse.mount_table import topmost
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mount(8) is for root")
 LINKS = [Path("/sbin/mount.zarrfs"), Path("/sbin/mount.fuse.zarrfs")]
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that everyone can enter."""
-    path = Path(tempfile.mkdtemp(prefix="zarrfs-"))
-    path.chmod(0o755)
-    yield path
-    if (entry := topmost(str(path / "mnt"))) is not None:
-        subprocess.run(["umount", "-i", "-l", entry.path], check=False, timeout=20)
-    shutil.rmtree(path)
 
 
 @pytest.fixture

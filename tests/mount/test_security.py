@@ -4,9 +4,7 @@ import base64
 import functools
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -86,15 +84,6 @@ def test_credentials_are_seen_nowhere(server, mount_daemon, source, data, tmp_pa
     for secret in (SECRET, headers["Authorization"].split()[1]):
         assert not any(secret in text for text in seen)
     daemon.umount()
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that everyone can enter."""
-    path = Path(tempfile.mkdtemp(prefix="zarrfs-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
 
 
 def as_nobody(*command) -> int:

@@ -29,6 +29,15 @@ def mount_over(tmp_path: Path) -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
+def small(tmp_path: Path, mount_over: Callable[..., None]) -> Path:
+    """A file system of 1 MiB."""
+    root = tmp_path / "small"
+    root.mkdir()
+    mount_over(root, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
+    return root
+
+
+@pytest.fixture
 def public(tmp_path: Path) -> Iterator[Path]:
     """A directory that everybody can reach."""
     with tempfile.TemporaryDirectory() as path:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import closing
 
 import pytest
 
@@ -51,32 +52,23 @@ def test_a_put_that_fails_changes_nothing(store, root, monkeypatch, call, number
     store.put("dir/x", [NEW], expected=before.generation)
 
 
-def test_a_full_file_system(tmp_path, mount_over):
-    root = tmp_path / "full"
-    root.mkdir()
-    mount_over(root, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
-    store = LocalStore(root)
-    try:
+def test_a_full_file_system(small):
+    with closing(LocalStore(small)) as store:
         info = store.put("c/x", [bytes(300_000)], expected=None)
         for key in ("c/x", "c/y"):
             with pytest.raises(StoreFull, match="No space left"):
                 store.put(key, [b"1" * 900_000], expected=ANY)
-        assert objects(root) == {"c/x"}
+        assert objects(small) == {"c/x"}
         assert store.info("c/x") == info
         store.put("c/x", [b"1" * 600_000], expected=info.generation)
         store.delete("c/x", expected=ANY)
         store.put("c/x", [b"1" * 900_000], expected=None)
-    finally:
-        store.close()
 
 
-def test_a_read_only_file_system(tmp_path, mount_over):
-    root = tmp_path / "frozen"
-    root.mkdir()
-    mount_over(root, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
-    (root / "x").write_bytes(OLD)
-    mount_over(root, "-o", "remount,ro")
-    store = LocalStore(root)
+def test_a_read_only_file_system(small, mount_over):
+    (small / "x").write_bytes(OLD)
+    mount_over(small, "-o", "remount,ro")
+    store = LocalStore(small)
     assert "read-only" in store.read_only
     for write in (
         lambda: store.put("x", [NEW], expected=ANY),

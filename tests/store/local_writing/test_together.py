@@ -5,7 +5,7 @@ import fcntl
 import gc
 import os
 import weakref
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -149,22 +149,16 @@ def test_a_surprise_leaves_no_temporary_files(store, root, monkeypatch):
 
 
 @pytest.mark.parametrize(("count", "size"), [(4, 200_000), (2, 300_000)])
-def test_room_for_one_at_a_time_is_enough(tmp_path, mount_over, count, size):
-    root = tmp_path / "full"
-    root.mkdir()
-    mount_over(root, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
-    store = LocalStore(root)
-    try:
+def test_room_for_one_at_a_time_is_enough(small, count, size):
+    with closing(LocalStore(small)) as store:
         puts = [Put(str(i), [b"1" * size], ANY) for i in range(count)]
         store.put_many(puts)
         again = store.put_many([put._replace(parts=[b"2" * size]) for put in puts])
         assert [type(result) for result in again] == [ObjectInfo] * count
-        assert {(root / put.key).read_bytes()[:1] for put in puts} == {b"2"}
+        assert {(small / put.key).read_bytes()[:1] for put in puts} == {b"2"}
         larger = store.put_many([put._replace(parts=[b"3" * (3 * size // 2)]) for put in puts])
         assert StoreFull in map(type, larger)
-        assert objects(root) == {put.key for put in puts}
-    finally:
-        store.close()
+        assert objects(small) == {put.key for put in puts}
 
 
 def test_a_locked_directory_is_waited_for_once(store, root, monkeypatch):
