@@ -13,7 +13,7 @@ import zarr
 from tests.conftest import run_zarrfs
 from tests.fs.fault_store import Call, FaultStore
 from tests.store.conftest import serve_http
-from zarrfs.array.making.array_documents import encoded_alike, is_array, larger
+from zarrfs.array.making.array_documents import cut, encoded_alike, is_array, larger
 from zarrfs.errors import StoreChanged, StoreConflict, StoreError, StoreReadOnly, StoreTooLarge
 from zarrfs.store.base import ANY, StoreTraits
 from zarrfs.store.open import StoreConfig, open_store
@@ -144,10 +144,14 @@ def test_changes_of_an_array_that_is_made_anew_meanwhile(mount_daemon, tmp_path)
 def test_rows_that_the_source_has_since_are_not_hidden(mount_daemon, tmp_path, removed):
     """Those in an object that the overlay changed or removed would read as the fill value."""
     source, options = tmp_path / "a.zarr", ("rw", f"overlay={tmp_path / 'overlay'}", "allow_remove")
-    array = zarr.create_array(source, shape=(5, 10), chunks=(2, 10), dtype="<i4")
-    array[...] = DATA[:5]
+    array = zarr.create_array(source, shape=(7, 10), chunks=(2, 10), dtype="<i4")
+    array[:5] = DATA[:5]
     daemon = mount_daemon(source, *options)
     change(daemon.path, 0, 7)
+    daemon.umount()
+    # It has been as large as it will be, but not when the overlay gets the last row.
+    array.resize((5, 10))
+    daemon = mount_daemon(source, *options)
     if removed:
         (daemon.path / "chunks/2/0").unlink()
     else:
@@ -167,12 +171,14 @@ def test_rows_that_the_source_has_since_are_not_hidden(mount_daemon, tmp_path, r
         (daemon.path / "chunks/2/0").read_bytes()
     assert run_zarrfs("commit", daemon.path).returncode == 1
     assert zarr.open_array(source)[:, 0].tolist() == [7, 10, 20, 30, 40, 55, 66]
-    arrays = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger)
+    arrays = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger, cut)
     inner, upper = _store(source), _store(tmp_path / "overlay")
     overlay = OverlayStore(inner, upper, str(source), ["zarr.json"], arrays)
     assert overlay.get("zarr.json", limit=1 << 20) is not None
     with pytest.raises(StoreChanged, match=r"^c/2/0: another program has made the array larger"):
         overlay.put("c/2/0", [b"new"], expected=ANY)
+    with pytest.raises(StoreChanged, match=r"^c/2/0: another program has made the array larger"):
+        overlay.delete("c/2/0", expected=ANY)
 
 
 def test_another_size_of_an_array_that_is_made_anew_in_the_source(mount_daemon, tmp_path):
@@ -337,7 +343,7 @@ def test_documents_that_have_no_changes_are_fetched_together(tmp_path):
     nodes = [f"{number}" for number in range(9)]
     for node in nodes:
         make(tmp_path / "s" / node)
-    alike = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger)
+    alike = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger, cut)
     overlay = OverlayStore(inner, _store(tmp_path / "o"), "s", ["zarr.json"], alike)
     overlay.put("4/c/0/0", [b""], expected=ANY)
     keys = [f"{node}/zarr.json" for node in nodes]
@@ -402,7 +408,7 @@ def test_a_damaged_note_of_a_state_is_no_state(tmp_path, note):
 def test_a_damaged_document_of_an_array_says_nothing(tmp_path, kept):
     make(tmp_path / "s")
     inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")
-    arrays = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger)
+    arrays = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger, cut)
     overlay = OverlayStore(inner, upper, "s", ["zarr.json"], arrays)
     overlay.put("c/0/0", [b"new"], expected=ANY)
     upper.put("arrays/zarr.json", [kept], expected=ANY)

@@ -338,6 +338,12 @@ def larger(name: str, a: bytes, b: bytes) -> bool:
     return any(extent > end for end, extent in zip(before, now, strict=True))
 
 
+def cut(name: str, a: bytes, b: bytes) -> bytes:
+    """The first document, with an array that ends where that of the second does, or before."""
+    shapes = (parse_documents({name: data}, name).shape for data in (a, b))
+    return json.dumps(json.loads(a) | {"shape": [*map(min, *shapes)]}).encode()
+
+
 def _alike(a: ArrayMetadata, b: ArrayMetadata) -> bool:
     """Whether chunks of both are encoded in the same way, whatever the shape and the words."""
     said = [json.dumps(each.summary, sort_keys=True, default=dict) for each in (a, b)]

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 from zarrfs.array.assumed_metadata import assume_metadata
 from zarrfs.array.groups_above import groups_above
-from zarrfs.array.making.array_documents import encoded_alike, is_array, larger
+from zarrfs.array.making.array_documents import cut, encoded_alike, is_array, larger
 from zarrfs.daemon.options.configs import store_config
 from zarrfs.daemon.options.options import MountOptions
 from zarrfs.daemon.own_mount_point import mount_name
@@ -109,7 +109,7 @@ def overlaid(
         raise UsageError(f"option overlay: {path}: {error.strerror}") from error
     if status.st_uid != os.geteuid() or status.st_mode & _CHANGED_BY_OTHERS:
         raise UsageError(f"option overlay: other users can change {path}")
-    arrays = ArrayDocuments((V3_NODE, V2_ARRAY, V1_ARRAY), is_array, encoded_alike, larger)
+    arrays = ArrayDocuments((V3_NODE, V2_ARRAY, V1_ARRAY), is_array, encoded_alike, larger, cut)
     source = store.local_path or store.url
     return OverlayStore(store, LocalStore(path), source, DOCUMENT_NAMES, arrays)
 

@@ -156,6 +156,8 @@ class OverlayStore(StoreWrapper):
 
     def delete(self, key: str, *, expected: Expected) -> None:
         mine = self._upper.info(_CHANGED + key)
+        if self._has(key):
+            self._check_end(key)
         if mine is None:
             self._begin(key, expected)
         if self._inner.info(key) is not None:

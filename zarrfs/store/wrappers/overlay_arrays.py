@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from zarrfs.errors import StoreChanged, StoreConflict
+from zarrfs.errors import StoreChanged, StoreConflict, StoreError
 from zarrfs.store.base import ANY, Store
 
 _KEPT = "arrays/"
@@ -25,12 +25,14 @@ class ArrayDocuments(NamedTuple):
     is_array : whether one describes an array.
     alike : whether chunks of two arrays are encoded in the same way.
     larger : whether the second of two arrays has elements behind an end of the first.
+    cut : the document of the first of two arrays, with no elements behind an end of the second.
     """
 
     names: Collection[str]
     is_array: Callable[[str, bytes], bool]
     alike: Callable[[str, bytes, bytes], bool]
     larger: Callable[[str, bytes, bytes], bool]
+    cut: Callable[[str, bytes, bytes], bytes]
 
 
 class OverlayArrays:
@@ -82,8 +84,7 @@ class OverlayArrays:
             key = _join(node, name)
             now = self._inner.get(key, limit=_LARGEST)
             if now is not None and self._documents.alike(name, kept, bytes(now.data)):
-                larger = self._documents.larger(name, kept, bytes(now.data))
-                (self._larger.add if larger else self._larger.discard)(node)
+                self._compare(name, node, kept, bytes(now.data))
                 continue
             if not self._documents.is_array(name, kept) or not self._holds(node):
                 # A damaged one says nothing, or all of the changes are in the store since.
@@ -92,6 +93,16 @@ class OverlayArrays:
             what = "deleted the array" if now is None else "changed how the array is encoded"
             where = self._upper.local_path
             raise StoreChanged(key, f"another program has {what}, of which {where} holds changes")
+
+    def _compare(self, name: str, node: str, kept: bytes, now: bytes) -> None:
+        """Learn whether the array is larger than at the time of any change."""
+        if self._documents.larger(name, now, kept):
+            # Changes from now on end where the array ends now.
+            kept = self._documents.cut(name, kept, now)
+            with suppress(StoreError):  # then the next change cannot be kept, either
+                self._upper.put(_KEPT + _join(node, name), [kept], expected=ANY)
+        larger = self._documents.larger(name, kept, now)
+        (self._larger.add if larger else self._larger.discard)(node)
 
     def may_end_before(self, key: str) -> bool:
         """Whether an object may be of an array that has become larger in the store."""
