@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+from contextlib import suppress
 from importlib import import_module
 from itertools import chain, product
 from typing import Any
@@ -17,6 +18,8 @@ from zarrfs.store.foreign.found import Found, Refs, array_document, chunk_key, p
 from zarrfs.store.foreign.hdf5_types import fill_value
 
 _NO_DATA = 42113
+# Metadata beside the elements must not hide these.
+_DAMAGED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """The tag of GDAL with the value that marks missing elements."""
 
 _ENUMERATED = re.compile(r"<(\w+)\.(\w+): \d+> is not supported")
@@ -122,7 +125,9 @@ def _image(file: Any, number: int) -> Refs:
     series = file.series[number]
     _check_pages(file, series)
     refs = _arrays(file, number)
-    place = _place(series.keyframe)
+    place: dict[str, Any] = {}
+    with suppress(*_DAMAGED):
+        _find_place(series.keyframe, place)
     several = len(series.levels) > 1
     for at, level in enumerate(series.levels if place else ()):
         _describe(refs, _placed(place, series.keyframe, level), f"{at}/" if several else "")
@@ -264,13 +269,12 @@ def _strips(level: Any, missing: float | None) -> Refs:
     return refs | {chunk_key(index): place for index, place in places.items()}
 
 
-def _place(page: Any) -> dict[str, Any]:
-    """The place of an image by its tags of GeoTIFF, in the conventions ``proj:`` and ``spatial:``.
+def _find_place(page: Any, found: dict[str, Any]) -> None:
+    """Add the place by the tags of GeoTIFF, in the conventions ``proj:`` and ``spatial:``.
 
     https://docs.ogc.org/is/19-008r4/19-008r4.html
     """
     tags: dict[str, Any] = (page.geotiff_tags if page.is_geotiff else None) or {}
-    found: dict[str, Any] = {}
     models: dict[Any, str] = {1: "ProjectedCSTypeGeoKey", 2: "GeographicTypeGeoKey"}
     code = tags.get(models.get(tags.get("GTModelTypeGeoKey"), ""))
     if isinstance(code, int) and 1024 <= code < 32767:  # others are described by more keys
@@ -285,20 +289,23 @@ def _place(page: Any) -> dict[str, Any]:
         height = -height
         x, y = points[3] - points[0] * width, points[4] - points[1] * height
     else:
-        return found
+        return
     if tags.get("GTRasterTypeGeoKey") == 2:
         # Places are those of the middles of elements.
         found["AREA_OR_POINT"] = "Point"
         x, y = x - (width + row_x) / 2, y - (column_y + height) / 2
-    found["spatial:transform"] = [width, row_x, x, column_y, height, y]
-    return found
+    transform = [float(value) for value in (width, row_x, x, column_y, height, y)]
+    if all(map(math.isfinite, transform)) and width * height != row_x * column_y:
+        found["spatial:transform"] = transform
 
 
 def _tags(file: Any) -> dict[str, Any]:
     """The metadata of the whole image, such as those of GeoTIFF."""
     found = {}
     for name in ("geotiff", "ome", "imagej"):
-        metadata = getattr(file, f"{name}_metadata", None)
+        metadata = None
+        with suppress(*_DAMAGED):
+            metadata = getattr(file, f"{name}_metadata", None)
         if metadata:
             found[name] = metadata
     return found
