@@ -400,6 +400,7 @@ def attributes(file, folder):
     file["x"].attrs["texts"] = ["a", "b"]
     file["x"].attrs["reference"] = file["x"].ref
     file["x"].attrs["nothing"] = h5py.Empty("f4")
+    h5py.h5a.create(file["x"].id, b"NAME", h5py.h5t.UNIX_D32LE, h5py.h5s.create(h5py.h5s.SCALAR))
     file["x"].attrs["long_double"] = np.longdouble(1.5)
 
 

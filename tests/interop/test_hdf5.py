@@ -112,6 +112,22 @@ def test_links_lead_nowhere_else(name, tmp_path, open_direct):
         assert files.names(dataset) == ["zarr.json", "zarrfs-note.txt"]
 
 
+def test_a_link_out_of_the_folder_is_no_nearer_scale(tmp_path, open_direct):
+    """Nobody follows it to see whether it leads to one."""
+    (tmp_path / "folder").mkdir()
+    with h5py.File(tmp_path / "outside.h5", "w") as file:
+        file["x"] = np.arange(3)
+        file["x"].make_scale("x")
+    with h5py.File(tmp_path / "folder/a.h5", "w") as file:
+        file["g/x"] = file["g/h/v"] = np.arange(3)
+        file["g/x"].make_scale("x")
+        file["g/h/v"].dims[0].attach_scale(file["g/x"])
+        file["g/h/x"] = h5py.ExternalLink("../outside.h5", "/x")
+    files = open_direct(tmp_path / "folder/a.h5")
+    assert b"not below" in files.read("g/h/x/zarrfs-note.txt")
+    assert json.loads(files.read("g/h/v/zarr.json"))["dimension_names"] == ["x"]
+
+
 def test_paths_of_raw_data_begin_at_the_folder_of_the_dataset_that_is_read(tmp_path, open_direct):
     """Not at that of a file which a virtual dataset is made of: HDF5 does it so."""
     folder = tmp_path / "folder"

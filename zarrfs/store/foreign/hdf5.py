@@ -19,6 +19,7 @@ from zarrfs.store.foreign.hdf5_dataset import (
     Names,
     address,
     is_dimension_only,
+    is_hard_link,
     other_files,
     translate,
 )
@@ -106,7 +107,8 @@ class _Walk:
 
     def _left_out(self, group: Any, name: str) -> None:
         try:
-            self._seen.add(address(group[name])[1])
+            if is_hard_link(group, name):
+                self._seen.add(address(group[name])[1])
         except _BROKEN:
             return
 
@@ -139,7 +141,7 @@ class _Walk:
         if links > _MOST_LINKS:
             raise NotServedError("its links lead to each other")
         if isinstance(name, bytes):
-            if group.id.links.get_info(name).type != self._h5py.h5l.TYPE_HARD:
+            if not is_hard_link(group, name):
                 raise NotServedError("it is a link with a name that is not UTF-8")
             return path, group[name]
         link = group.get(name, getlink=True)

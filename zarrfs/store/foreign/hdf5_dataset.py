@@ -297,9 +297,19 @@ def address(thing: Any) -> tuple[int, int]:
     return info.fileno, info.addr
 
 
+def is_hard_link(group: Any, name: str | bytes) -> bool:
+    """Whether a name in a group is no link that HDF5 would follow, also out of the folder."""
+    links, key = group.id.links, name if isinstance(name, bytes) else name.encode()
+    hard: int = import_module("h5py").h5l.TYPE_HARD
+    return bool(links.exists(key) and links.get_info(key).type == hard)
+
+
 def is_dimension_only(dataset: Any) -> bool:
     """Whether this is how NetCDF-4 keeps a dimension that has no variable."""
-    name = dataset.attrs.get("NAME", b"")
+    try:
+        name = dataset.attrs.get("NAME", b"")
+    except (OSError, RuntimeError, TypeError, ValueError, KeyError):
+        return False
     return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not")
 
 
@@ -332,7 +342,8 @@ def _seen_from(dataset: Any, scale: str) -> str:
         return scale[1:]
     h5py = import_module("h5py")
     while group != folder:
-        nearer = dataset.file[group].get(name)
+        above = dataset.file[group]
+        nearer = above[name] if is_hard_link(above, name) else None
         if isinstance(nearer, h5py.Dataset) and h5py.h5ds.is_scale(nearer.id):
             return scale[1:]
         group = group.rpartition("/")[0]
