@@ -13,12 +13,11 @@ import zarr
 from tests.conftest import run_zarrfs
 from tests.fs.fault_store import Call, FaultStore
 from tests.store.conftest import serve_http
-from zarrfs.array.making.array_documents import cut, encoded_alike, is_array, larger
+from zarrfs.daemon.source.opening import COMPARISON
 from zarrfs.errors import StoreChanged, StoreConflict, StoreError, StoreReadOnly, StoreTooLarge
 from zarrfs.store.base import ANY, StoreTraits
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.wrappers.overlay import OverlayStore
-from zarrfs.store.wrappers.overlay_arrays import ArrayDocuments
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 DATA = np.arange(60, dtype="<i4").reshape(6, 10)
@@ -171,9 +170,8 @@ def test_rows_that_the_source_has_since_are_not_hidden(mount_daemon, tmp_path, r
         (daemon.path / "chunks/2/0").read_bytes()
     assert run_zarrfs("commit", daemon.path).returncode == 1
     assert zarr.open_array(source)[:, 0].tolist() == [7, 10, 20, 30, 40, 55, 66]
-    arrays = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger, cut)
     inner, upper = _store(source), _store(tmp_path / "overlay")
-    overlay = OverlayStore(inner, upper, str(source), ["zarr.json"], arrays)
+    overlay = OverlayStore(inner, upper, str(source), ["zarr.json"], COMPARISON)
     assert overlay.get("zarr.json", limit=1 << 20) is not None
     with pytest.raises(StoreChanged, match=r"^c/2/0: another program has made the array larger"):
         overlay.put("c/2/0", [b"new"], expected=ANY)
@@ -343,8 +341,7 @@ def test_documents_that_have_no_changes_are_fetched_together(tmp_path):
     nodes = [f"{number}" for number in range(9)]
     for node in nodes:
         make(tmp_path / "s" / node)
-    alike = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger, cut)
-    overlay = OverlayStore(inner, _store(tmp_path / "o"), "s", ["zarr.json"], alike)
+    overlay = OverlayStore(inner, _store(tmp_path / "o"), "s", ["zarr.json"], COMPARISON)
     overlay.put("4/c/0/0", [b""], expected=ANY)
     keys = [f"{node}/zarr.json" for node in nodes]
     for key, blob in zip(keys, overlay.get_many(keys, limit=1 << 20), strict=True):
@@ -408,8 +405,7 @@ def test_a_damaged_note_of_a_state_is_no_state(tmp_path, note):
 def test_a_damaged_document_of_an_array_says_nothing(tmp_path, kept):
     make(tmp_path / "s")
     inner, upper = _store(tmp_path / "s"), _store(tmp_path / "o")
-    arrays = ArrayDocuments(("zarr.json",), is_array, encoded_alike, larger, cut)
-    overlay = OverlayStore(inner, upper, "s", ["zarr.json"], arrays)
+    overlay = OverlayStore(inner, upper, "s", ["zarr.json"], COMPARISON)
     overlay.put("c/0/0", [b"new"], expected=ANY)
     upper.put("arrays/zarr.json", [kept], expected=ANY)
     assert overlay.get("zarr.json", limit=1 << 20) is not None

@@ -36,7 +36,7 @@ from zarrfs.store.open import local_directory, open_store
 from zarrfs.store.wrappers.cache_files import CacheFiles
 from zarrfs.store.wrappers.disk_cache import DiskCacheStore
 from zarrfs.store.wrappers.overlay import OverlayStore
-from zarrfs.store.wrappers.overlay_arrays import ArrayDocuments
+from zarrfs.store.wrappers.overlay_arrays import MetadataComparison
 
 
 def open_source(request: MountRequest, stack: ExitStack) -> Store:
@@ -87,6 +87,7 @@ def with_groups_above(config: FileSystemConfig, request: MountRequest) -> FileSy
 
 
 _CHANGED_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+COMPARISON = MetadataComparison((V3_NODE, V2_ARRAY, V1_ARRAY), is_array, encoded_alike, larger, cut)
 
 
 def overlaid(
@@ -109,9 +110,8 @@ def overlaid(
         raise UsageError(f"option overlay: {path}: {error.strerror}") from error
     if status.st_uid != os.geteuid() or status.st_mode & _CHANGED_BY_OTHERS:
         raise UsageError(f"option overlay: other users can change {path}")
-    arrays = ArrayDocuments((V3_NODE, V2_ARRAY, V1_ARRAY), is_array, encoded_alike, larger, cut)
     source = store.local_path or store.url
-    return OverlayStore(store, LocalStore(path), source, DOCUMENT_NAMES, arrays)
+    return OverlayStore(store, LocalStore(path), source, DOCUMENT_NAMES, COMPARISON)
 
 
 # As long as other looks at a remote store hold.

@@ -33,7 +33,7 @@ from zarrfs.store.base import (
     Store,
     StoreTraits,
 )
-from zarrfs.store.wrappers.overlay_arrays import ArrayDocuments, OverlayArrays
+from zarrfs.store.wrappers.overlay_arrays import MetadataComparison, OverlayArrays
 from zarrfs.store.wrappers.wrapper import StoreWrapper
 
 _T = TypeVar("_T")
@@ -71,7 +71,7 @@ class OverlayStore(StoreWrapper):
         upper: Store,
         source: str,
         documents: Collection[str] = (),
-        arrays: ArrayDocuments | None = None,
+        arrays: MetadataComparison | None = None,
     ) -> None:
         """Raises StoreError where ``upper`` belongs to another store, or cannot be written."""
         super().__init__(inner)
@@ -137,9 +137,8 @@ class OverlayStore(StoreWrapper):
     def put(self, key: str, parts: Sequence[Data], *, expected: Expected) -> ObjectInfo:
         # Who writes beside this one may make the first change, or commit.
         for _ in range(_TRIES):
+            self._check_end(key)
             mine = self._upper.info(_CHANGED + key)
-            if self._has(key):
-                self._check_end(key)
             if mine is None:
                 self._begin(key, expected)
             elif expected is None:
@@ -155,9 +154,8 @@ class OverlayStore(StoreWrapper):
         raise StoreConflict(key, "keeps changing while it is written")
 
     def delete(self, key: str, *, expected: Expected) -> None:
+        self._check_end(key)
         mine = self._upper.info(_CHANGED + key)
-        if self._has(key):
-            self._check_end(key)
         if mine is None:
             self._begin(key, expected)
         if self._inner.info(key) is not None:
@@ -355,6 +353,8 @@ class OverlayStore(StoreWrapper):
         They are not in the object here, so that they would read as the fill value.
         """
         if self._arrays is None or not self._arrays.may_end_before(key) or self._is_document(key):
+            return
+        if not self._has(key):
             return
         now = self._inner.info(key)
         if _state(None if now is None else now.generation) not in self._before(key):

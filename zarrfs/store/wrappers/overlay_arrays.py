@@ -18,8 +18,8 @@ _LARGEST = 64 << 20
 _MOST_KNOWN = 1 << 14
 
 
-class ArrayDocuments(NamedTuple):
-    """Tells documents of arrays apart, by their name and content.
+class MetadataComparison(NamedTuple):
+    """Knows the metadata documents of arrays, which a store does not.
 
     names : that they have.
     is_array : whether one describes an array.
@@ -44,7 +44,7 @@ class OverlayArrays:
         self,
         inner: Store,
         upper: Store,
-        documents: ArrayDocuments,
+        documents: MetadataComparison,
         holds: Callable[[str], bool],
     ) -> None:
         self._inner = inner
