@@ -232,7 +232,8 @@ class Flusher(Changes):
             self.write_back.room_to_store(sum(map(self._cost, objects))),
         ):
             # Before the look at the shape: who makes the array larger stores elements after it.
-            edges = self._edges(at_end := [*filter(self._encoding.reaches_beyond, objects)])
+            at_end = list(filter(self._encoding.reaches_beyond, objects))
+            edges = self._edges(at_end)
             self._encoding.check(again=bool(at_end))
             self._store_in_room(objects, tried, edges)
         self.array.forget(s for s, e in tried.errors.items() if isinstance(e, StoreConflict))
