@@ -167,6 +167,7 @@ class TestTiff:
         [
             ({33550: (10, 20, 0), 33922: (0, 0, 0, 5e5, 4.6e6, 0)}, 1, (5e5, 10, 0, 4.6e6, 0, -20)),
             ({33550: (10, 20, 0), 33922: (1, 2, 0, 10, 40, 0)}, 2, (-5, 10, 0, 90, 0, -20)),
+            ({33550: (10, -20, 0), 33922: (0,) * 6}, 1, (0, 10, 0, 0, 0, -20)),
             ({34264: (1, 2, 0, 3, 4, 5, 0, 6, *(0,) * 7, 1)}, 1, (3, 1, 2, 6, 4, 5)),
             ({33922: (0, 0, 0, 1, 2, 0, 9, 9, 0, 3, 4, 0)}, 1, None),
             ({33550: (10,), 33922: (0, 0, 0, 5e5, 4.6e6, 0)}, 1, None),
@@ -216,6 +217,7 @@ class TestTiff:
         [
             (None, "StripOffsets", "a strip or tile has no place in"),
             ("zlib", "StripByteCounts", "no bytes in the file"),
+            (None, "RowsPerStrip", "its strips have no rows"),
         ],
     )
     def test_an_empty_strip_is_no_zeros(self, tmp_path, open_direct, compression, tag, reason):

@@ -18,9 +18,9 @@ from zarrfs.store.foreign.found import Found, Refs, array_document, chunk_key, p
 from zarrfs.store.foreign.hdf5_types import fill_value
 
 _NO_DATA = 42113
+"""The tag of GDAL with the value that marks missing elements."""
 # Metadata beside the elements must not hide these.
 _DAMAGED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""The tag of GDAL with the value that marks missing elements."""
 
 _ENUMERATED = re.compile(r"<(\w+)\.(\w+): \d+> is not supported")
 _ENDIAN = {"<": "little", ">": "big"}
@@ -97,6 +97,8 @@ def _check_pages(file: Any, series: Any) -> None:
             first = page.keyframe  # the page that describes this one
             if int(first.fillorder) != 1:
                 raise ValueError(f"fillorder {first.fillorder.name} is not served")
+            if not first.is_tiled and not first.rowsperstrip:
+                raise ValueError("its strips have no rows")
             if first.dtype is None or first.bitspersample != 8 * first.dtype.itemsize:
                 raise ValueError(f"samples of {first.bitspersample} bits are not served")
             # Absent parts have neither.
@@ -238,7 +240,6 @@ def _strips(level: Any, missing: float | None) -> Refs:
             f"strips with compression {compression} and predictor {int(page.predictor)} are not "
             "served"
         )
-    codecs = _CODECS[compression]
     places: dict[Any, list[Any]] = {}
     if level.dataoffset is not None:
         lengths, places = pieces("", shape, page.dtype.itemsize, level.dataoffset)
@@ -260,7 +261,7 @@ def _strips(level: Any, missing: float | None) -> Refs:
         shape,
         page.dtype.name,
         lengths,
-        [endian, *codecs],
+        [endian, *_CODECS[compression]],
         fill_value(np.array(page.nodata, page.dtype)),
         {} if missing is None else {"_FillValue": missing},
     )
@@ -286,7 +287,7 @@ def _find_place(page: Any, found: dict[str, Any]) -> None:
         column_y, height, _, y = matrix[1]
     elif scale is not None and points is not None and len(points) == 6:
         (width, height), row_x, column_y = scale[:2], 0.0, 0.0
-        height = -height
+        height = -abs(height)  # as GDAL has it, also where the sign is that of the step
         x, y = points[3] - points[0] * width, points[4] - points[1] * height
     else:
         return
