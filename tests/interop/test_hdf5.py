@@ -264,6 +264,8 @@ def test_dimensions_of_netcdf_are_names_of_axes(tmp_path, open_direct):
             file[name] = np.zeros((4, 4))
             file[name].dims[0].attach_scale(file["model/x"])
         file["model/deep/near"].dims[1].attach_scale(file["model/deep/x"])
+        file["stored"] = [1, 2]
+        file["stored"].make_scale("This is a netCDF dimension but not a netCDF variable")
     files = open_direct(tmp_path / "a.nc")
     found = {}
     for name in ("model/x", "model/outside", "model/deep/wind", "far", "model/deep/near"):
@@ -277,6 +279,8 @@ def test_dimensions_of_netcdf_are_names_of_axes(tmp_path, open_direct):
         "model/deep/near": ["model/x", "x"],
     }
     assert "time" not in files.names("")
+    # What has elements is not left out.
+    assert files.read("stored/array.bin") == np.array([1, 2]).tobytes()
     assert "edge" not in files.names("model")
 
 

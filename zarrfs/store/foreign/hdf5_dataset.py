@@ -306,6 +306,8 @@ def is_hard_link(group: Any, name: str | bytes) -> bool:
 
 def is_dimension_only(dataset: Any) -> bool:
     """Whether this is how NetCDF-4 keeps a dimension that has no variable."""
+    if not import_module("h5py").h5ds.is_scale(dataset.id) or dataset.id.get_storage_size():
+        return False
     try:
         name = dataset.attrs.get("NAME", b"")
     except (OSError, RuntimeError, TypeError, ValueError, KeyError):
