@@ -1,5 +1,6 @@
 """NetCDF, HDF5, TIFF, GRIB files and files of references, mounted as they are."""
 
+import io
 import json
 import resource
 import struct
@@ -19,7 +20,7 @@ from scipy.io import netcdf_file
 import zarrfs
 from tests.cli.in_process import in_process
 from tests.fuzz.mutate import mutated_bytes
-from zarrfs.errors import DecodeError, StoreError, UsageError
+from zarrfs.errors import DecodeError, StoreError, UnsupportedError, UsageError
 from zarrfs.format.codec import ChunkSpec
 from zarrfs.format.codecs.grib import GribCodec
 from zarrfs.format.registry import find_data_type
@@ -191,6 +192,56 @@ class TestTiff:
             wanted = transform and np.multiply(transform, (1, times, times) * 2)
             assert place.transform == (None if wanted is None else pytest.approx(tuple(wanted)))
             assert place.nodes == (point == 2)
+
+    @pytest.mark.parametrize("rows", [25, 16])
+    @pytest.mark.parametrize(
+        ("photometric", "samples", "shown"),
+        [
+            *((name, 0, name) for name in ("miniswhite", "minisblack", "palette")),
+            *((name, 3, name) for name in ("miniswhite", "minisblack", "rgb", "cielab")),
+            *((name, 4, name) for name in ("minisblack", "rgb", "separated")),
+            ("cfa", 0, "minisblack"),
+            ("icclab", 3, None),
+        ],
+    )
+    def test_colours_are_those_of_the_file(self, photometric, samples, shown, rows, tmp_path):
+        path, kwargs = tmp_path / "a.tif", {}
+        if photometric == "palette":
+            kwargs["colormap"] = RANDOM.integers(0, 65536, (3, 256)).astype("u2")
+        image = IMAGE.astype("u1")
+        if samples:
+            image = np.stack([image] * samples, -1)
+            kwargs["planarconfig"] = "contig"
+        tifffile.imwrite(path, image, photometric=photometric, rowsperstrip=rows, **kwargs)
+        if shown is None:
+            with pytest.raises(UnsupportedError, match="ICCLAB"):
+                zarrfs_header(str(path), FlatForm("tif"), SourceOptions())
+            return
+        with_table = zarrfs_header(str(path), FlatForm("vrt"), SourceOptions())
+        assert with_table.count(b"<Entry") == 256 * (photometric == "palette")
+        header = zarrfs_header(str(path), FlatForm("tif"), SourceOptions())
+        with tifffile.TiffFile(io.BytesIO(header)) as file, tifffile.TiffFile(path) as original:
+            page, other = file.pages.first, original.pages.first
+            assert page.photometric.name == shown.upper()
+            assert page.shaped == other.shaped
+            assert page.extrasamples == other.extrasamples
+            assert np.array_equal(page.colormap, other.colormap)
+
+    def test_pages_with_palettes_of_their_own_have_none_together(self, tmp_path):
+        with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+            for step in (80, 85):
+                palette = (np.arange(768) * step).astype("u2").reshape(3, 256)
+                file.write(STACK[0], photometric="palette", colormap=palette, metadata=None)
+        with pytest.raises(UnsupportedError, match="with all colours"):
+            zarrfs_header(str(tmp_path / "a.tif"), FlatForm("tif"), SourceOptions())
+
+    def test_colours_of_fewer_pixels(self, tmp_path, open_direct):
+        colours = TIFFS["colours"][0]
+        tifffile.imwrite(tmp_path / "a.tif", colours, photometric="ycbcr")
+        with tifffile.TiffFile(tmp_path / "a.tif", mode="r+") as file:
+            file.pages[0].tags["YCbCrSubSampling"].overwrite((2, 2))
+        with pytest.raises(StoreError, match="fewer pixels"):
+            open_direct(tmp_path / "a.tif")
 
     def test_pages_that_are_not_there_are_no_zeros(self, tmp_path, open_direct):
         tifffile.imwrite(tmp_path / "a.ome.tif", STACK, ome=True, metadata={"axes": "TYX"})

@@ -17,6 +17,7 @@ from zarrfs.errors import reason_of
 from zarrfs.store.foreign.found import Found, Refs, array_document, chunk_key, pieces
 from zarrfs.store.foreign.hdf5_types import fill_value
 
+_PHOTOMETRIC, _COLOUR_MAP = 262, 320
 _NO_DATA = 42113
 """The tag of GDAL with the value that marks missing elements."""
 # Metadata beside the elements must not hide these.
@@ -97,6 +98,8 @@ def _check_pages(file: Any, series: Any) -> None:
             first = page.keyframe  # the page that describes this one
             if int(first.fillorder) != 1:
                 raise ValueError(f"fillorder {first.fillorder.name} is not served")
+            if first.photometric == 6 and first.is_subsampled:
+                raise ValueError("colours of fewer pixels than brightness are not served")
             if not first.is_tiled and not first.rowsperstrip:
                 raise ValueError("its strips have no rows")
             if first.dtype is None or first.bitspersample != 8 * first.dtype.itemsize:
@@ -131,9 +134,25 @@ def _image(file: Any, number: int) -> Refs:
     with suppress(*_DAMAGED):
         _find_place(series.keyframe, place)
     several = len(series.levels) > 1
-    for at, level in enumerate(series.levels if place else ()):
-        _describe(refs, _placed(place, series.keyframe, level), f"{at}/" if several else "")
+    for at, level in enumerate(series.levels):
+        said = _colours(level) | _placed(place, series.keyframe, level)
+        _describe(refs, said, f"{at}/" if several else "")
     return refs
+
+
+def _colours(level: Any) -> dict[str, Any]:
+    """How elements stand for colours, for `zarrfs.views.facts.colours`."""
+    if (number := level.keyframe.tags.valueof(_PHOTOMETRIC)) is None:
+        return {}
+    found: dict[str, Any] = {"PhotometricInterpretation": getattr(number, "name", str(number))}
+    if extra := level.keyframe.extrasamples:
+        found["ExtraSamples"] = [int(kind) for kind in extra]
+    if found["PhotometricInterpretation"] == "PALETTE" and level.dtype.itemsize == 1:
+        pages = (page.aspage() for page in _pages(level))
+        palettes = [np.ravel(page.tags.valueof(_COLOUR_MAP, ())) for page in pages]
+        if all(np.array_equal(palette, palettes[0]) for palette in palettes):
+            found["ColorMap"] = palettes[0].tolist()
+    return found
 
 
 def _placed(place: dict[str, Any], whole: Any, level: Any) -> dict[str, Any]:

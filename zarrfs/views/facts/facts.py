@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 
 from zarrfs.format.metadata.node import ArrayMetadata
+from zarrfs.views.facts.colours import Colours
 from zarrfs.views.facts.wcs import Cards
 
 Role: TypeAlias = Literal["time", "channel", "z", "y", "x", ""]
@@ -134,6 +135,7 @@ class Facts:
         the step along each of them, and the place of the first element, each in the unit of these
         axes to there.
     cards : keywords of FITS, the axes numbered from the last one of the array.
+    colours : that the elements of an image stand for.
     """
 
     axes: tuple[Axis, ...]
@@ -151,6 +153,7 @@ class Facts:
     grid_mapping: Mapping[str, Any] = field(default_factory=dict)
     affine: Affine | None = None
     cards: Cards = field(default_factory=dict)
+    colours: Colours = field(default_factory=Colours)
 
     @property
     def packed(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.facts.affine import oriented, with_affine
 from zarrfs.views.facts.as_cf import as_cf
+from zarrfs.views.facts.colours import colours_of
 from zarrfs.views.facts.coordinates import along
 from zarrfs.views.facts.facts import Around, Axis, Channel, Facts, role_of
 from zarrfs.views.facts.georeference import georeference
@@ -55,6 +56,7 @@ def gather(metadata: ArrayMetadata, around: Around = _NOTHING) -> Facts:
         around.grid_mapping,
         affine,
         cards_of(attributes),
+        colours_of(attributes),
     )
 
 

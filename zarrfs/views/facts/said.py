@@ -41,6 +41,7 @@ def as_json(facts: Facts) -> dict[str, Any]:
             }
             for channel in facts.channels
         ],
+        "colours": facts.colours.kind,
     }
     return {key: value for key, value in found.items() if value not in ("", None, [], ())}
 
@@ -71,12 +72,10 @@ def lines(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "value", f"element × {scale} + {digits(facts.offset or 0.0)}"
     if facts.signed is not None:
         yield "sign", f"elements are {'signed' if facts.signed else 'unsigned'}"
-    if facts.unit:
-        yield "unit", facts.unit
-    if facts.description:
-        yield "description", facts.description
-    if names := [channel.name for channel in facts.channels if channel.name]:
-        yield "channels", ", ".join(names)
+    names = ", ".join(channel.name for channel in facts.channels if channel.name)
+    texts = {"unit": facts.unit, "description": facts.description, "channels": names}
+    texts["colours"] = facts.colours.kind
+    yield from ((label, text) for label, text in texts.items() if text)
 
 
 def _axis(axis: Axis) -> str:

@@ -79,6 +79,14 @@ def _values(array: Described) -> Iterator[str]:
     facts = array.facts
     if (missing := array.no_data) is not None:
         yield f"    <NoDataValue>{missing!r}</NoDataValue>"
+    if colours := facts.colours.palette:
+        yield "    <ColorInterp>Palette</ColorInterp>"
+        yield "    <ColorTable>"
+        by = 257 if max(colours) > 255 else 1
+        for entry in zip(*(colours[at : at + 256] for at in (0, 256, 512)), strict=True):
+            red, green, blue = (value // by for value in entry)
+            yield f'      <Entry c1="{red}" c2="{green}" c3="{blue}" c4="255"/>'
+        yield "    </ColorTable>"
     if facts.unit:
         yield f"    <UnitType>{escape(facts.unit)}</UnitType>"
     if facts.packed:

@@ -23,6 +23,8 @@ _LARGEST_DENOMINATOR = 10**6
 def y4m(array: Described) -> Plan:
     """Images of one channel in the order of time; numbers of 16 bits are little-endian."""
     colour = array.check("YUV4MPEG2", 3, 3)
+    if array.facts.colours.kind not in ("", "MINISBLACK"):
+        raise Inexpressible("its images are grey, and 0 is black")
     rates = [number(array.attributes.get(name)) for name in _RATES]
     if array.axes[0].role != "time" and rates == [None] * len(rates):
         raise Inexpressible("a video has an attribute frame_rate, or a first axis named t")

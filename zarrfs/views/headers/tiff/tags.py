@@ -10,7 +10,15 @@ from zarrfs.views.facts.crs import epsg
 from zarrfs.views.facts.facts import Axis, Georeference
 from zarrfs.views.facts.units import metres
 from zarrfs.views.headers.described import Described
+from zarrfs.views.headers.form import Inexpressible
 from zarrfs.views.headers.tiff.directories import ASCII, DOUBLE, LONG, RATIONAL, SHORT, Entry
+
+_PALETTE = 3
+# Numbers of photometric interpretations, and the samples that they take.
+_COLOURS = {
+    "MINISWHITE": (0, 1), "MINISBLACK": (1, 1), "RGB": (2, 3), "PALETTE": (_PALETTE, 1),
+    "SEPARATED": (5, 4), "CIELAB": (8, 3),
+}  # fmt: skip
 
 
 def image_tags(array: Described, bands: int = 1) -> dict[int, Entry]:
@@ -19,24 +27,44 @@ def image_tags(array: Described, bands: int = 1) -> dict[int, Entry]:
     bands : planes of one directory, as samples in planes of their own.
     """
     y, x = array.image_axes[-2:]
-    colours = 3 if array.channels in (3, 4) else 1
+    colours, inks = colours_of(array, bands)
     samples = max(1, array.channels, bands)
     found: dict[int, Entry] = {
         256: (LONG, [x.length]),
         257: (LONG, [y.length]),
         258: (SHORT, [array.data_type.item_size * 8] * samples),
         259: (SHORT, [1]),  # not compressed
-        262: (SHORT, [2 if colours == 3 else 1]),  # RGB, or grey with 0 for black
+        262: (SHORT, [colours]),
         277: (SHORT, [samples]),
         339: (SHORT, [int(array.type_in("TIFF"))] * samples),
     }
     if samples > 1:
         found[284] = (SHORT, [2 if bands > 1 else 1])
-    if extra := samples - colours:
-        found[338] = (SHORT, [0] * extra)
+    if extra := samples - inks:
+        kinds = array.facts.colours.extra
+        found[338] = (SHORT, list(kinds) if len(kinds) == extra else [0] * extra)
+    if colours == _PALETTE:
+        found[320] = (SHORT, list(array.facts.colours.palette))
     if (missing := array.no_data) is not None:
         found[42113] = (ASCII, [f"{missing!r}\0".encode()])  # GDAL's NoData
     return found
+
+
+def colours_of(array: Described, bands: int = 1) -> tuple[int, int]:
+    """The photometric interpretation, and how many samples it takes. Raises Inexpressible.
+
+    A channel of several that has a plane of its own is grey.
+    """
+    kind, palette, _ = array.facts.colours
+    samples = max(1, array.channels)
+    if kind == "PALETTE" and not (palette and samples == bands == 1 and array.code == "u1"):
+        raise Inexpressible("TIFF has a palette for one channel of 8 bits, and with all colours")
+    found = _COLOURS.get(kind)
+    if found is not None and found[1] <= samples:
+        return found
+    if kind and found is None and array.channels:
+        raise Inexpressible(f"TIFF with colours in {kind} is not made")
+    return _COLOURS["RGB" if not kind and samples in (3, 4) else "MINISBLACK"]
 
 
 def resolutions(x: Axis, y: Axis) -> dict[int, Entry]:
