@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ import zarr
 from tests.waiting import wait_until
 
 READERS = 12
+# The deadline of its mounts passes when the test says so.
+LATE = Path(__file__).parent / "late_zarrfs.py"
 
 
 class _Silent(SimpleHTTPRequestHandler):
@@ -67,13 +70,19 @@ def server(tmp_path: Path) -> Iterator[Server]:
     server.close()
 
 
-def test_interruptible(mount_daemon, server):
+def test_interruptible(mount_daemon, server, tmp_path):
     """A read ends at the deadline of the mount, with an error that says so."""
-    daemon = mount_daemon(server.url, "timeout=3", quiet=False)
-    with pytest.raises(OSError) as caught:
-        (daemon.path / "array.bin").read_bytes()
+    late = tmp_path / "late"
+    command = sys.executable, LATE, late
+    daemon = mount_daemon(server.url, "timeout=3", quiet=False, command=command)
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit((daemon.path / "array.bin").read_bytes)
+        assert server.asked.wait(30)
+        late.touch()
+        error = reading.exception()
     # The page cache of newer kernels makes EIO of it.
-    assert caught.value.errno in (errno.ETIMEDOUT, errno.EIO)
+    assert isinstance(error, OSError)
+    assert error.errno in (errno.ETIMEDOUT, errno.EIO)
     assert "gave up after 3 s" in daemon.log
     # The mount goes on, and ends as every other one.
     assert os.listdir(daemon.path / "chunks") == ["0"]

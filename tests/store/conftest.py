@@ -5,6 +5,7 @@ import itertools
 import os
 import tempfile
 import threading
+import time
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -20,15 +22,51 @@ import pytest
 
 from tests.remote_server import RemoteServer
 from tests.store.stand_ins import apache, azurite, nginx, python_server, sftp, wsgidav
+from zarrfs.store import workers
 from zarrfs.store.base import Store
 from zarrfs.store.local import local_root
 from zarrfs.store.local.local import LocalStore
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.store.remote.requests import RequestConfig
+from zarrfs.store.wrappers import retry
 from zarrfs.store.wrappers.retry import RetryConfig
 
 QUICK = RetryConfig(attempt_timeout_s=30, deadline_s=100, first_pause_s=0.01, max_pause_s=0.05)
 SECRET = "hunter2-very-secret"
+
+
+class Clock:
+    """Goes on as the test says, and a little for each look of the retries.
+
+    So a test has as much time on a machine that is busy. Only how long a caller waits until it
+    looks at the clock again is real.
+    """
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.looks = 0
+        self._lock = threading.Lock()
+
+    def advance(self, seconds: float) -> None:
+        with self._lock:
+            self.now += seconds
+
+    def slowed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function``, a few calls of which take as long as an operation may."""
+
+        def slow(*arguments: Any, **keywords: Any) -> Any:
+            self.advance(20)
+            return function(*arguments, **keywords)
+
+        return slow
+
+    def read(self) -> float:
+        self.looks += 1
+        return self.now
+
+    def read_between_attempts(self) -> float:
+        self.advance(0.001)
+        return self.now
 
 
 @dataclass
@@ -486,6 +524,15 @@ def _make(
     endpoint = request.getfixturevalue("s3_endpoint")
     bucket = request.getfixturevalue("s3_bucket")
     return _s3(endpoint, bucket, versions=kind == "s3_versions", requests=requests)
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=clock.read))
+    between = SimpleNamespace(monotonic=clock.read_between_attempts, time=time.time)
+    monkeypatch.setattr(retry, "time", between)
+    return clock
 
 
 @pytest.fixture

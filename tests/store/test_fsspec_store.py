@@ -53,8 +53,7 @@ def made(monkeypatch):
 def memory(quick, made):
     """A store in memory, and its file system."""
     root = f"memory://{uuid.uuid4().hex}"
-    brief = quick._replace(deadline_s=3)
-    store = open_store(root, StoreConfig(retry=brief, requests=RequestConfig(max_gap=0)))
+    store = open_store(root, StoreConfig(retry=quick, requests=RequestConfig(max_gap=0)))
     (filesystem,) = made
     yield store, filesystem, root
     store.close()
@@ -69,10 +68,10 @@ def test_a_file_system_that_ignores_ranges_is_cut(memory, monkeypatch):
     assert [bytes(blob.data) for blob in blobs] == [DATA[7:11], DATA[1000:1004]]
 
 
-def test_a_short_reply_is_an_error(memory, monkeypatch):
+def test_a_short_reply_is_an_error(memory, monkeypatch, clock):
     store, filesystem, root = memory
     filesystem.pipe_file(f"{root}/x", DATA)
-    monkeypatch.setattr(filesystem, "cat_file", lambda path, start=None, end=None: b"abc")
+    monkeypatch.setattr(filesystem, "cat_file", clock.slowed(lambda *_args, **_keywords: b"abc"))
     with pytest.raises(StoreError, match="3 bytes came where 4 were asked for"):
         store.get_ranges("x", [ByteRange(7, 4)])
 
@@ -99,14 +98,14 @@ def test_an_object_of_unknown_size(memory, monkeypatch):
         (MemoryError(), StoreError),
     ],
 )
-def test_a_foreign_error_is_converted(memory, monkeypatch, error, kind):
+def test_a_foreign_error_is_converted(memory, monkeypatch, clock, error, kind):
     store, filesystem, root = memory
 
     def refuse(*args, **kwargs):
         raise error
 
     filesystem.pipe_file(f"{root}/x", DATA)
-    monkeypatch.setattr(filesystem, "cat_file", refuse)
+    monkeypatch.setattr(filesystem, "cat_file", clock.slowed(refuse))
     with pytest.raises(kind) as caught:
         store.get("x", limit=5000)
     assert type(error).__name__ not in str(caught.value)

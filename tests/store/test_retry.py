@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import pytest
 
 from tests.conftest import run_python
+from tests.store.conftest import Clock
 from tests.waiting import wait_until
 from zarrfs.errors import (
     StoreAccessDenied,
@@ -18,7 +18,6 @@ from zarrfs.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from zarrfs.store import workers
 from zarrfs.store.base import (
     ANY,
     Blob,
@@ -28,8 +27,9 @@ from zarrfs.store.base import (
     StoreTraits,
 )
 from zarrfs.store.workers import current_call
-from zarrfs.store.wrappers import retry
 from zarrfs.store.wrappers.retry import Retrier, RetryConfig, RetryStore
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 CONFIG = RetryConfig(
     attempt_timeout_s=0.1,
@@ -103,40 +103,6 @@ def fail(error: Exception) -> Callable[[], object]:
 
 
 FLAP = fail(StoreUnavailable("x", "is busy"))
-
-
-class Clock:
-    """Goes on as the test says, and a little for each look of the retries.
-
-    So a test has as much time on a machine that is busy. Only how long a caller waits until it
-    looks at the clock again is real.
-    """
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.looks = 0
-        self._lock = threading.Lock()
-
-    def advance(self, seconds: float) -> None:
-        with self._lock:
-            self.now += seconds
-
-    def read(self) -> float:
-        self.looks += 1
-        return self.now
-
-    def read_between_attempts(self) -> float:
-        self.advance(0.001)
-        return self.now
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=clock.read))
-    between = SimpleNamespace(monotonic=clock.read_between_attempts, time=time.time)
-    monkeypatch.setattr(retry, "time", between)
-    return clock
 
 
 @dataclass
