@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import eccodes
 import h5py
+import netCDF4
 import numcodecs
 import numpy as np
 import pytest
@@ -75,6 +76,26 @@ class TestNetcdf:
         files = open_direct(tmp_path / "old.nc")
         for name, expected in values.items():
             assert files.read(f"{name}/array.bin") == expected.tobytes()
+
+    @pytest.mark.mount
+    @pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
+    def test_attributes_keep_their_types(self, form, tmp_path, mount_daemon):
+        """Of those of ``scale_factor`` and ``add_offset`` readers make the type of values."""
+        kinds = ["i1", "i2", "i4", "f4", "f8"]
+        kinds += ["u1", "u2", "u4", "i8", "u8"] * (form == "NETCDF4")
+        said = {f"of_{kind}": np.array([1, 2], kind) for kind in kinds}
+        said |= {"scale_factor": np.float32(0.1), "add_offset": np.float32(0.3)}
+        with netCDF4.Dataset(tmp_path / "a.nc", "w", format=form) as file:
+            file.createDimension("x", 5)
+            file.createVariable("a", "i2", ("x",)).setncatts(said)
+            file.setncatts(said)
+        daemon = mount_daemon(tmp_path / "a.nc")
+        with netCDF4.Dataset(Path(daemon.path) / "group.h5") as file:
+            for node in (file, file["a"]):
+                found = {name: np.array(node.getncattr(name)) for name in said}
+                assert {name: (v.dtype, v.tolist()) for name, v in found.items()} == {
+                    name: (value.dtype, value.tolist()) for name, value in said.items()
+                }
 
     @pytest.mark.mount
     def test_mounted(self, tmp_path, mount_daemon, monkeypatch):

@@ -56,7 +56,11 @@ def test_every_variable(form, kinds, tmp_path, open_direct):
     create(tmp_path / "a.nc", form, kinds)
     files = open_direct(tmp_path / "a.nc")
     check(files, tmp_path / "a.nc")
-    assert json.loads(files.read("zarr.json"))["attributes"] == {"title": "é", "number": 4}
+    assert json.loads(files.read("zarr.json"))["attributes"] == {
+        "title": "é",
+        "number": 4,
+        "zarrfs_types": {"number": "int16"},
+    }
 
 
 @pytest.mark.parametrize("kinds", [["u1"], ["u1", "u2", "u4", "i8", "u8", "i2", "S1"]])

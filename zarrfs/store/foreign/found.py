@@ -18,6 +18,9 @@ _ONE_CHUNK, _CHUNK = 16 << 20, 4 << 20
 MOST_REFERENCES = 1_000_000
 """To the chunks of one array."""
 
+TYPES = "zarrfs_types"
+"""The attribute with the types of others: of numbers of less than 64 bits, or without a sign."""
+
 KEY = ".zarrfs-foreign.json"
 """The key of what is not a reference: `Found` without ``refs``, as JSON."""
 

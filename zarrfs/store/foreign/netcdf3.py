@@ -14,6 +14,7 @@ import numpy as np
 
 from zarrfs.store.foreign.found import (
     MOST_REFERENCES,
+    TYPES,
     Found,
     Shape,
     array_document,
@@ -21,6 +22,7 @@ from zarrfs.store.foreign.found import (
     inlined,
     pieces,
 )
+from zarrfs.store.foreign.hdf5_types import type_to_say
 
 _TYPES = {
     1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8",
@@ -91,6 +93,7 @@ class _Header:
 
     def attributes(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        types = {}
         for _ in self.items(_ATTRIBUTES):
             name, dtype = self.name(), self.dtype()
             data = self.padded(self.count() * dtype.itemsize)
@@ -99,7 +102,9 @@ class _Header:
             else:
                 values = np.frombuffer(data, dtype).tolist()
                 found[name] = values[0] if len(values) == 1 else values
-        return found
+                if (kind := type_to_say(dtype)) is not None:
+                    types[name] = kind
+        return {**found, TYPES: types} if types else found
 
     def variable(self) -> Variable:
         name = self.name()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.metadata.documents import V2_DIMENSIONS
+from zarrfs.store.foreign.found import TYPES
 from zarrfs.views.facts.missing import OF_FLOATS, OF_THE_TYPE, typed
 from zarrfs.views.facts.text import plain
 from zarrfs.views.headers.described import Described
@@ -22,18 +23,19 @@ _LARGEST = 65_000
 """Bytes of one attribute: its message has less than 64 KiB."""
 _LARGEST_TOTAL = 256 << 10
 _LONGEST_LIST = 4000
+_STATED = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64", "float32")
 # Names with a meaning of their own in netCDF and HDF5.
 _RESERVED = frozenset(
     (
         *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", V2_DIMENSIONS),
         *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
-        *("dimension_units", "_FillValue", "_CRS", LEFT_OUT),
+        *("dimension_units", "_FillValue", "_CRS", LEFT_OUT, TYPES),
     )
 )
 
 
 class TypedAttribute(NamedTuple):
-    """``value`` is text, texts, or numbers: of 8 bytes, or of the array's own type."""
+    """``value`` is text, texts, or numbers: of 8 bytes, of the array's own or a stated type."""
 
     name: str
     value: str | list[str] | NDArray[Any]
@@ -50,13 +52,15 @@ def typed_attributes(
     found: list[TypedAttribute] = []
     missing = [*left_out]
     room = _LARGEST_TOTAL
+    types = attributes.get(TYPES)
+    types = types if isinstance(types, Mapping) else {}
     if array is not None and array.no_data is not None:
         value = np.array(array.no_data).astype(array.numbers)
         found.append(TypedAttribute("_FillValue", value))
     for name, value in attributes.items():
         if name in _RESERVED or value is None:
             continue
-        made = _made(name, value, array) if _is_name(name) else None
+        made = _made(name, value, array, types.get(name)) if _is_name(name) else None
         size = 0 if made is None else len(name.encode()) + _size(made)
         if made is None or size > min(room, _LARGEST) or len(found) >= _MOST:
             missing.append(name)
@@ -86,7 +90,12 @@ def _is_name(name: str) -> bool:
     return bool(name) and name.isprintable() and "/" not in name and len(name) <= 128
 
 
-def _made(name: str, value: Any, array: Described | None) -> str | list[str] | NDArray[Any] | None:
+def _made(
+    name: str, value: Any, array: Described | None, kind: Any = None
+) -> str | list[str] | NDArray[Any] | None:
+    """``kind`` : the name of the type of its numbers, if it is known."""
+    if kind in _STATED and (found := typed(value, np.dtype(kind))) is not None:
+        return found
     if array is not None and array.code[:1] in ("i", "u", "f"):
         if name in OF_THE_TYPE and (found := typed(value, array.numbers)) is not None:
             return found
