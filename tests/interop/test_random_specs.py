@@ -18,13 +18,13 @@ from .serving import check_served
 from .shardings import SHARDINGS
 from .spec import Spec
 
-bounded = examples(50)
+bounded = examples(100)
 
 
 @st.composite
 def specs(draw: st.DrawFn) -> Spec:
-    rank = draw(st.integers(0, 4))
-    most = (0, 40, 12, 7, 5)[rank]
+    rank = draw(st.integers(0, 5))
+    most = (0, 40, 12, 7, 5, 4)[rank]
 
     def lengths(low: int, high: int) -> tuple[int, ...]:
         return tuple(draw(st.lists(st.integers(low, high), min_size=rank, max_size=rank)))
