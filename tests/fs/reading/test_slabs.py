@@ -125,24 +125,24 @@ def test_so_many_slabs_are_made_ahead_as_their_size_allows(mount, store, monkeyp
     assert stats.loads == 2 * (1 + made)
 
 
-def test_more_is_made_ahead_while_the_store_likes_more_requests(mount, store):
-    """Each slab is two requests; twice as many wait as the store likes to have in flight."""
+def test_what_is_made_ahead_takes_as_many_requests_as_the_store_prefers(mount, store):
+    """Each slab is two requests."""
     slab = 8 * 64 * 512 * 2
-    store.traits = store.traits._replace(in_flight=6)
+    store.traits = store.traits._replace(in_flight=12)
     m = mount(store)
     stats = m.tree.stats
     file = m.open("array.bin")
     file.read(0, 64 << 10)
     wait_for_loads(m, 2 * (1 + 6))
     assert stats.loads == 2 * (1 + 6)
-    store.traits = store.traits._replace(in_flight=8)
+    store.traits = store.traits._replace(in_flight=16)
     file.read(64 << 10, slab)
     wait_for_loads(m, 2 * (2 + 8))
     assert stats.loads == 2 * (2 + 8)
 
 
 def test_a_distant_store_gets_requests_before_the_first_slab_is_there(mount, store):
-    store.traits = store.traits._replace(in_flight=6)
+    store.traits = store.traits._replace(in_flight=12)
     faults = FaultStore(store)
     later = threading.Event()
 

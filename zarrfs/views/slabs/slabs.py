@@ -35,9 +35,6 @@ _QUIET_NS = 60 * 10**9
 # costs as much as loading so many chunks.
 _SLAB_COST = 8
 
-# Requests ahead of a reader, as a multiple of the requests that the store prefers in flight.
-_BEYOND = 2
-
 
 class Slab(BufferEntry):
     """Bytes ``start`` to ``stop`` of a file.
@@ -124,14 +121,13 @@ class Slabs:
     def ahead(self) -> int:
         """How many slabs to load ahead of a reader, so that there is room for all readers.
 
-        For a remote store, enough for twice as many requests as it prefers in flight: the store
-        finds out whether more are faster only if more requests wait.
+        For a remote store, enough for as many requests as it should have in flight.
         """
         plan = self._plan
         wanted = plan.ahead
         in_flight = self._elements.array.array.store.traits.in_flight
         if in_flight > 1 and self._staged is None:
-            wanted = max(wanted, math.ceil(_BEYOND * in_flight / plan.requests))
+            wanted = max(wanted, math.ceil(in_flight / plan.requests))
         return max(0, min(wanted, plan.room // max(1, self._readers) - 1))
 
     def enter(self) -> None:
