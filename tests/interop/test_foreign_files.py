@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import resource
 import struct
 from contextlib import closing
@@ -247,6 +248,37 @@ class TestTiff:
             assert page.shaped == other.shaped
             assert page.extrasamples == other.extrasamples
             assert np.array_equal(page.colormap, other.colormap)
+
+    def test_a_file_changed_in_place_whose_mtime_is_reset(self, tmp_path, monkeypatch):
+        """As rsync -t --inplace and cp -p do; the chunks then lie in the same places, or not."""
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        path = tmp_path / "a.tif"
+
+        def write(image):
+            tifffile.imwrite(tmp_path / "new.tif", image, photometric="minisblack", metadata=None)
+            with open(path, "r+b" if path.exists() else "wb") as file:
+                file.write((tmp_path / "new.tif").read_bytes())
+            os.utime(path, (10**9, 10**9))
+
+        def read(store):
+            blob = store.get("0.0", limit=1 << 20)
+            seen.append(blob.info.generation)
+            return bytes(blob.data)
+
+        seen: list[Any] = []
+        write(IMAGE)
+        with closing(open_store(str(path), StoreConfig())) as store:
+            assert read(store) == IMAGE.tobytes()
+            path.chmod(0o600)
+            assert read(store) == IMAGE.tobytes()
+            write(IMAGE[::-1])
+            assert read(store) == IMAGE[::-1].tobytes()
+            assert len(set(seen)) == 3
+            write(IMAGE.T.astype("i2"))
+            with pytest.raises(StoreError, match="was changed"):
+                read(store)
+        with zarrfs.open_array(str(path)) as array:
+            assert np.array_equal(array[...], IMAGE.T.astype("i2"))
 
     def test_pages_with_palettes_of_their_own_have_none_together(self, tmp_path):
         with tifffile.TiffWriter(tmp_path / "a.tif") as file:

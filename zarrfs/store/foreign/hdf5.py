@@ -24,7 +24,7 @@ from zarrfs.store.foreign.hdf5_dataset import (
     translate,
 )
 from zarrfs.store.foreign.hdf5_types import NotServedError, attributes, decoded
-from zarrfs.store.foreign.kinds import state_of
+from zarrfs.store.foreign.kinds import exact_state_of
 
 _MOST_NODES = 100_000
 _MOST_FILES = 64
@@ -180,7 +180,7 @@ class _Walk:
         if not stat.S_ISREG(status.st_mode):
             raise NotServedError(f"it is {what} to {path}, which is not a file")
         if real != self._path:
-            self._found.others[real] = state_of(status)
+            self._found.others[real] = exact_state_of(status)
         return real
 
     def _file(self, path: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.store.foreign.kinds import state_of
+from zarrfs.store.foreign.kinds import exact_state_of
 
 _CACHE = 64 << 20
 AS_STORED = (4, 5)
@@ -62,7 +62,7 @@ def encoded(name: str | bytes) -> str:
 
 
 def _file(path: str) -> Any:
-    state = state_of(os.stat(path))
+    state = exact_state_of(os.stat(path))
     if not _opened or _opened[0][:2] != (path, state):
         h5py = prepare() if "h5py" not in sys.modules else sys.modules["h5py"]
         for *_, file in _opened:

@@ -20,7 +20,7 @@ from typing import BinaryIO
 from zarrfs.errors import DecodeError, StoreError, UsageError, to_install
 from zarrfs.isolation.decoders import IsolatedDecoder
 from zarrfs.store.base import Data, Generation, ObjectInfo
-from zarrfs.store.foreign.kinds import Kind, state_of
+from zarrfs.store.foreign.kinds import Kind, exact_state_of
 from zarrfs.store.local.local_errors import store_error
 from zarrfs.store.ranges import Span
 from zarrfs.store.wrappers.cache_files import CacheFiles
@@ -51,7 +51,7 @@ def edition() -> str:
 def generation_of(path: str) -> Generation:
     """The generation of a file, which differs between its states. Raises StoreError."""
     try:
-        return state_of(os.stat(path))
+        return exact_state_of(os.stat(path))
     except OSError as error:
         raise store_error(path, error) from error
 
@@ -92,7 +92,7 @@ def references(
     if files is not None and again:
         files.drop(name)
     found = None if files is None else files.read(name, Span(0, 0), generation)
-    text: Data = _made(path, shown, kind, seconds) if found is None else found.data
+    text: Data = made(path, shown, kind, seconds) if found is None else found.data
     if files is not None and found is None:
         files.keep(name, ObjectInfo(len(text), None, generation), 0, text)
     try:
@@ -104,7 +104,8 @@ def references(
     return file
 
 
-def _made(path: str, shown: str, kind: Kind, seconds: float) -> bytes:
+def made(path: str, shown: str, kind: Kind, seconds: float) -> bytes:
+    """The references as JSON, found in the file. Raises as `references` does."""
     log.info("looking for the chunks in %s", shown)
     # Not shared: it keeps memory, and each file has its time.
     decoder = IsolatedDecoder(_PROGRAM)

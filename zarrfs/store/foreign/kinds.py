@@ -54,6 +54,15 @@ def state_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def exact_state_of(status: os.stat_result) -> tuple[int, ...]:
+    """`state_of`, and the ctime.
+
+    It differs also where a file was changed in place and its mtime reset (rsync -t, cp -p), and
+    where only its permissions or links have changed.
+    """
+    return *state_of(status), status.st_ctime_ns
+
+
 def kind_of(path: str) -> Kind | None:
     """The format of a file; None if it is unknown. Raises StoreError if it cannot be read."""
     try:

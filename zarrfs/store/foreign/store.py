@@ -6,15 +6,16 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from zarrfs import bounds
 from zarrfs.errors import DecodeError, StoreError, StoreTooLarge
 from zarrfs.isolation.decoders import isolated
 from zarrfs.store.base import Blob, ByteRange, Generation, ObjectInfo, Store
 from zarrfs.store.foreign.found import KEY
-from zarrfs.store.foreign.kept import generation_of, path_for_others, references
+from zarrfs.store.foreign.kept import generation_of, made, path_for_others, references
 from zarrfs.store.foreign.kinds import CHANGED, Kind
 from zarrfs.store.ranges import resolve
 from zarrfs.store.wrappers.wrapper import StoreWrapper
@@ -26,6 +27,7 @@ _BOX_PROGRAM = "zarrfs.store.foreign.hdf5_boxes"
 # HDF5 and its filters take some times as much memory as a chunk has, and libraries.
 _MEMORY, _TIMES = 1 << 30, 6
 _LARGEST_TEXT = 256 << 20
+_TRIES = 3
 
 
 def open_foreign(
@@ -51,7 +53,13 @@ def open_foreign(
         with references(path, shown, kind, generation, directory, seconds, again=again) as document:
             # fsspec reads all of it.
             inner = open_url(f"reference::file:///proc/self/fd/{document.fileno()}")
-        store = ForeignFile(inner, path, shown, generation)
+            document.seek(0)
+            digest = blake2b(document.read()).digest()
+
+        def is_as_described(digest: bytes = digest) -> bool:
+            return blake2b(made(path, shown, kind, seconds)).digest() == digest
+
+        store = ForeignFile(inner, path, shown, generation, is_as_described)
         # References that were kept may be older than other files that they lead to.
         if again or not store.outdated:
             return store
@@ -65,14 +73,23 @@ class ForeignFile(StoreWrapper):
     A program that writes the file may move its chunks. The bytes at the old offsets would then
     belong to other chunks.
 
-    Shared state, under ``_lock``: ``_last``, the bytes of the last box.
+    Shared state, under ``_lock``: ``_last``, the bytes of the last box. ``_states`` is replaced
+    as a whole, under ``_looking``.
     """
 
-    def __init__(self, inner: Store, path: str, shown: str, generation: Generation) -> None:
+    def __init__(
+        self,
+        inner: Store,
+        path: str,
+        shown: str,
+        generation: Generation,
+        is_as_described: Callable[[], bool],
+    ) -> None:
         """
         path : with which the file is opened.
         shown : its path in messages.
         generation : of the file before its references were made.
+        is_as_described : whether references that are made anew are the same.
         """
         super().__init__(inner)
         self._path = path
@@ -84,7 +101,9 @@ class ForeignFile(StoreWrapper):
         self._states: dict[str, Generation] = {path: generation}
         self._states |= {other: tuple(state) for other, state in more.get("others", {}).items()}
         self._lock = Lock()
-        self._last: tuple[str, bytes] | None = None
+        self._looking = Lock()
+        self._is_as_described = is_as_described
+        self._last: tuple[str, dict[str, Generation], bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -171,9 +190,10 @@ class ForeignFile(StoreWrapper):
 
     def _box(self, key: str, box: dict[str, Any], index: list[int]) -> bytes:
         """The decoded bytes of a chunk that HDF5 reads, at the place that `_place` returns."""
+        states = self._states
         with self._lock:
-            if self._last is not None and self._last[0] == key:
-                return self._last[1]
+            if self._last is not None and self._last[0] == key and self._last[1] is states:
+                return self._last[2]
         size = _size(box)
         try:
             # Shared by all files, so that many of them have few processes.
@@ -187,7 +207,7 @@ class ForeignFile(StoreWrapper):
         except DecodeError as error:
             raise StoreError(key, f"HDF5 cannot read it: {error}") from error
         with self._lock:
-            self._last = key, data
+            self._last = key, states, data
         return data
 
     def _names(self, prefix: str) -> Iterator[str] | None:
@@ -208,16 +228,44 @@ class ForeignFile(StoreWrapper):
             return (f"{i}{end}" for i in range(counts[len(below) - 1]))
         return None
 
-    def _info_of(self, size: int) -> ObjectInfo:
-        return ObjectInfo(size, None, tuple(sorted(self._states.items())))
+    @staticmethod
+    def _info_of(size: int) -> ObjectInfo:
+        return ObjectInfo(size, None, ())
 
     def _unchanged(self, key: str, ask: Callable[[], _T]) -> _T:
-        found = ask()
-        for path, state in self._states.items():
-            if generation_of(path) != state:
-                name = self._shown if path == self._path else path
-                raise StoreError(key, f"{name} {CHANGED}")
-        return found
+        """The result of ``ask``, made while the files were in one state."""
+        for _ in range(_TRIES):
+            before = self._states
+            found = ask()
+            now = {path: generation_of(path) for path in before}
+            if now == before:
+                return cast(_T, _of_state(found, before))
+            self._look_again(key, now)
+        raise StoreError(key, f"{self._shown} {CHANGED}")
+
+    def _look_again(self, key: str, now: dict[str, Generation]) -> None:
+        """Go on with a file of another ctime if its chunks still lie where they did."""
+        with self._looking:
+            if now == self._states:
+                return
+            for path, state in self._states.items():
+                if now[path][:-1] != state[:-1]:
+                    name = self._shown if path == self._path else path
+                    raise StoreError(key, f"{name} {CHANGED}")
+            if not self._is_as_described():
+                raise StoreError(key, f"{self._shown} {CHANGED}")
+            self._states = now
+
+
+def _of_state(found: Any, states: dict[str, Generation]) -> Any:
+    """Objects, or what is said of one, as those of files in these states."""
+    if isinstance(found, list):
+        return [_of_state(blob, states) for blob in found]
+    if isinstance(found, Blob):
+        return found._replace(info=_of_state(found.info, states))
+    if isinstance(found, ObjectInfo):
+        return found._replace(generation=(*found.generation, *sorted(states.items())))
+    return found
 
 
 def _counts(box: dict[str, Any]) -> list[int]:
