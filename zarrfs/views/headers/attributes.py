@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.metadata.documents import V2_DIMENSIONS
-from zarrfs.store.foreign.found import TYPES
 from zarrfs.views.facts.missing import OF_FLOATS, OF_THE_TYPE, typed
 from zarrfs.views.facts.text import plain
 from zarrfs.views.headers.described import Described
 
 LEFT_OUT = "zarrfs_left_out"
 """The attribute that names what is left out of a file."""
+
+TYPES = "zarrfs_types"
+"""The attribute with the types of others; `zarrfs.store.foreign` makes it."""
 
 _MOST = 1024
 _LARGEST = 65_000
