@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.fs.arrays import Cached
 from tests.fs.documents import array_document
 from tests.fs.memory_store import MemoryStore
 from zarrfs.cache.read.array_chunks import NotCached
+from zarrfs.format.chunk_grid import Index
 from zarrfs.views.elements.elements import Elements, FlatConfig
 from zarrfs.views.elements.window import Window
 from zarrfs.views.flat import FlatView
@@ -56,32 +58,39 @@ class Scattered:
         done(None)
 
 
-@given(data=st.data())
-def test_in_any_order_and_some_at_a_time(data):
+def _drawn(data: Any, fill: int) -> tuple[Cached, NDArray[Any], list[Index]]:
+    """Any array of which some chunks are not stored, its elements, and its chunks."""
     rank = data.draw(st.integers(0, 3))
     shape = tuple(data.draw(st.integers(1, (30, 12, 7)[rank - 1])) for _ in range(rank))
     chunks = tuple(data.draw(st.integers(1, n + 1)) for n in shape)
-    counts = [-(-n // c) for n, c in zip(shape, chunks, strict=True)]
-    order = data.draw(st.sampled_from("CF"))
-    byteorder = data.draw(st.sampled_from(("little", "big")))
-    values = np.arange(int(np.prod(shape, dtype=int)), dtype="<i2").reshape(shape)
+    indices = list(np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))))
+    values = np.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype="<i2").reshape(shape)
     objects = {}
-    for index in np.ndindex(*counts):
-        chunk = np.full(chunks, 7, "<i2")
+    for index in indices:
+        chunk = np.full(chunks, -1, "<i2")
         inside = [slice(i * c, (i + 1) * c) for i, c in zip(index, chunks, strict=True)]
         part = values[(*inside, ...)]
         chunk[(*map(slice, part.shape), ...)] = part
         if data.draw(st.integers(0, 4)):
             objects["/".join(["c", *map(str, index)])] = chunk.tobytes()
         else:
-            part[...] = 7
-    cached = Cached(MemoryStore({"zarr.json": array_document(shape, chunks), **objects}))
+            part[...] = fill
+    document = array_document(shape, chunks, fill_value=fill)
+    cached = Cached(MemoryStore({"zarr.json": document, **objects}))
+    cached.start(*indices).wait()
+    return cached, values, indices
+
+
+@given(data=st.data())
+def test_in_any_order_and_some_at_a_time(data):
+    order = data.draw(st.sampled_from("CF"))
+    byteorder = data.draw(st.sampled_from(("little", "big")))
+    cached, values, indices = _drawn(data, 7)
     try:
-        cached.start(*np.ndindex(*counts)).wait()
-        missing = data.draw(st.sets(st.sampled_from(list(np.ndindex(*counts)))))
+        missing = data.draw(st.sets(st.sampled_from(indices)))
         array = Scattered(cached.array, data, missing)
-        origin = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
-        lengths = tuple(data.draw(st.integers(1, n + 2)) for n in shape)
+        origin = tuple(data.draw(st.integers(0, n - 1)) for n in values.shape)
+        lengths = tuple(data.draw(st.integers(1, n + 2)) for n in values.shape)
         window = Window(cached.array.array.layout.read, origin, lengths)
         elements = Elements(array, window, FlatConfig(byteorder, order))
         # As if there were many, of which the cached ones are copied together.
@@ -111,25 +120,8 @@ def test_in_any_order_and_some_at_a_time(data):
 @given(data=st.data())
 def test_bytes_are_cut_from_chunks_that_come_in_any_order(data):
     """Those of chunks that are not stored, too, and parts that begin or end within an element."""
-    rank = data.draw(st.integers(0, 3))
-    shape = tuple(data.draw(st.integers(1, (30, 12, 7)[rank - 1])) for _ in range(rank))
-    chunks = tuple(data.draw(st.integers(1, n + 1)) for n in shape)
-    indices = list(np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))))
-    values = np.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype="<i2").reshape(shape)
-    objects = {}
-    for index in indices:
-        chunk = np.full(chunks, -1, "<i2")
-        inside = [slice(i * c, (i + 1) * c) for i, c in zip(index, chunks, strict=True)]
-        part = values[(*inside, ...)]
-        chunk[(*map(slice, part.shape), ...)] = part
-        if data.draw(st.booleans()):
-            objects["/".join(["c", *map(str, index)])] = chunk.tobytes()
-        else:
-            part[...] = 259
-    document = array_document(shape, chunks, fill_value=259)
-    cached = Cached(MemoryStore({"zarr.json": document, **objects}))
+    cached, values, indices = _drawn(data, 259)
     try:
-        cached.start(*indices).wait()
         array = Scattered(cached.array, data, data.draw(st.sets(st.sampled_from(indices))))
         window = Window.whole(cached.array.array.layout.read)
         view = FlatView(Elements(array, window, FlatConfig()))
