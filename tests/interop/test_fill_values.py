@@ -1,4 +1,4 @@
-"""Fill values in every form, bit for bit, where no chunk is stored and where some are."""
+"""Fill values in every form, bit for bit, where no chunk is stored."""
 
 import json
 from collections.abc import Callable
@@ -7,17 +7,14 @@ from pathlib import Path
 import pytest
 
 from .data_types import FILLS, Fill
-from .deviations import cannot_read, cannot_write
+from .deviations import cannot_read
 from .documents import array_bytes, chunk_keys, sharding
-from .peers import READERS, WRITERS
+from .peers import READERS
 from .served_files import DirectFiles
 from .serving import check_served
 from .spec import Spec
 
 CASES = [(data_type, fill) for data_type, fills in FILLS.items() for fill in fills]
-both = pytest.mark.parametrize(
-    ("data_type", "fill"), CASES, ids=[f"{data_type}-{fill.name}" for data_type, fill in CASES]
-)
 
 
 def spec_of(data_type: str, fill: Fill) -> Spec:
@@ -32,7 +29,9 @@ def spec_of(data_type: str, fill: Fill) -> Spec:
     )
 
 
-@both
+@pytest.mark.parametrize(
+    ("data_type", "fill"), CASES, ids=[f"{data_type}-{fill.name}" for data_type, fill in CASES]
+)
 def test_nothing_stored(
     data_type: str, fill: Fill, tmp_path: Path, open_direct: Callable[[object], DirectFiles]
 ) -> None:
@@ -43,16 +42,3 @@ def test_nothing_stored(
     for reader, read in READERS.items():
         if cannot_read(reader, spec) is None:
             assert read(tmp_path).tobytes() == data.tobytes(), reader
-
-
-@both
-def test_inner_chunks_missing(
-    data_type: str, fill: Fill, tmp_path: Path, open_direct: Callable[[object], DirectFiles]
-) -> None:
-    """The writer says in its own document which fill value it took."""
-    spec = spec_of(data_type, fill)
-    data = spec.data(seed=1)
-    for writer, write in WRITERS.items():
-        if cannot_write(writer, spec) is None:
-            write(tmp_path / writer, spec, data)
-            check_served(open_direct(tmp_path / writer), spec, data)
