@@ -69,20 +69,10 @@ class TestIndex:
         whole.clear()  # an error if anything refers to it
         assert index.locate((1, 0), 9) is None
 
-    def test_in_order(self, parse):
-        data = shard([(0, 8), (8, 8), (16, 8), (24, 8)])
-        assert tiles(whole_shard(sharded(parse)).decode(data)) == [0, 1, 2, 3]
-
     def test_at_the_start(self, parse):
         array = sharded(parse, "start")
         entries = np.array([(64, 8), (72, 8), (80, 8), (88, 8)], "<u8").tobytes()
         assert tiles(whole_shard(array).decode(entries + b"".join(INNER))) == [0, 1, 2, 3]
-
-    def test_at_the_start_offsets_count_from_the_first_byte(self, parse):
-        array = sharded(parse, "start")
-        entries = np.array([(0, 8), (72, 8), (80, 8), (88, 8)], "<u8").tobytes()
-        with pytest.raises(DecodeError, match="outside"):
-            whole_shard(array).decode(entries + b"".join(INNER))
 
     @pytest.mark.parametrize("entry", [
         (MISSING, 8), (0, MISSING), (0, 0), (MISSING - 1, 8), (8, MISSING - 1), (2**63, 2**63),
@@ -92,20 +82,6 @@ class TestIndex:
         data = shard([entry, (8, 8), (16, 8), (24, 8)], b"".join(INNER))
         with pytest.raises(DecodeError):
             whole_shard(sharded(parse)).decode(data)
-
-    @pytest.mark.parametrize(("codecs", "size"), [
-        ((LITTLE,), 64),
-        ((LITTLE, CRC), 68),
-        ((BIG,), 64),
-        ((BIG, CRC, CRC), 72),
-        (({"name": "transpose", "configuration": {"order": [2, 0, 1]}}, LITTLE), 64),
-    ])  # fmt: skip
-    def test_any_index_codecs_of_fixed_size(self, parse, codecs, size):
-        array = sharded(parse, index_codecs=codecs)
-        assert array.layout.levels[0].index_codec((4, 4)).size == size
-        chunk = np.arange(16, dtype="<i2").reshape(4, 4)
-        data = whole_shard(array).encode(chunk)
-        assert (whole_shard(array).decode(data) == chunk).all()
 
     @pytest.mark.parametrize("codec", [
         {"name": "gzip", "configuration": {"level": 1}},

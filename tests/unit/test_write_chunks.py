@@ -66,20 +66,6 @@ def test_parts_are_limited():
     assert dirty.write_part((0,), bytes_of(0, 1), known(0, 1))
 
 
-def test_what_changes_while_it_is_stored_stays_new_and_nothing_else():
-    dirty = tile((4,), U1)
-    dirty.write((slice(0, 2),), bytes_of(1, 2), U1)
-    copy = dirty.begin_store()
-    dirty.write((slice(1, 2),), bytes_of(22), U1)
-    assert stored_over(copy, bytes_of(90, 91, 92, 93)).tolist() == [1, 2, 92, 93]
-    assert not dirty.stored(copy, 0)
-    assert dirty.copy().marked.tolist() == [False, True, False, False]
-    # By now another has changed the first element.
-    copy = dirty.begin_store()
-    assert stored_over(copy, bytes_of(50, 2, 92, 93)).tolist() == [50, 22, 92, 93]
-    assert dirty.stored(copy, 0)
-
-
 def test_a_tile_whose_rest_comes_before_storing_has_ended_is_whole():
     """Storing ends for all tiles of an object at the same time."""
     dirty = tile((4,), U1)
