@@ -79,7 +79,7 @@ def _values(array: Described) -> Iterator[str]:
     facts = array.facts
     if (missing := array.no_data) is not None:
         yield f"    <NoDataValue>{missing!r}</NoDataValue>"
-    if colours := facts.colours.palette:
+    if colours := _palette(array):
         yield "    <ColorInterp>Palette</ColorInterp>"
         yield "    <ColorTable>"
         by = 257 if max(colours) > 255 else 1
@@ -92,3 +92,12 @@ def _values(array: Described) -> Iterator[str]:
     if facts.packed:
         yield f"    <Offset>{facts.offset or 0.0!r}</Offset>"
         yield f"    <Scale>{1.0 if facts.scale is None else facts.scale!r}</Scale>"
+
+
+def _palette(array: Described) -> tuple[int, ...]:
+    """All reds, greens and blues of elements of 8 bits; empty if these are no colours by number."""
+    if array.code != "u1" or array.channels:
+        return ()
+    # GDAL shows TIFF files whose 0 is white with such a palette.
+    inverted = (*range(255, -1, -1),) * 3
+    return inverted if array.facts.colours.kind == "MINISWHITE" else array.facts.colours.palette
