@@ -289,6 +289,34 @@ class TestTiff:
         with pytest.raises(UnsupportedError, match="with all colours"):
             zarrfs_header(str(tmp_path / "a.tif"), FlatForm("tif"), SourceOptions())
 
+    @pytest.mark.parametrize(
+        ("tag", "dtype", "value", "kept"),
+        [
+            ("ColorMap", "H", [1] * 765, None),
+            ("ColorMap", "H", [1] * 3 * 4096, None),
+            ("ColorMap", "I", [1] * 768, None),
+            ("ColorMap", "s", b"x" * 767, None),
+            ("ExtraSamples", "s", b"ab", None),
+            ("ExtraSamples", "f", float("nan"), [0]),
+            ("ExtraSamples", "H", 9, [0]),
+            ("ExtraSamples", "H", [1] * 9, None),
+            ("PhotometricInterpretation", "H", 9999, "UNKNOWN"),
+            ("PhotometricInterpretation", "H", [2, 2], "UNKNOWN"),
+        ],
+    )
+    def test_damaged_colours_hide_no_elements(self, tag, dtype, value, kept, tmp_path):
+        path = tmp_path / "a.tif"
+        image, said = np.stack([IMAGE.astype("u1")] * 4, -1), {"photometric": "rgb"}
+        if tag == "ColorMap":
+            said = {"photometric": "palette", "colormap": np.ones((3, 256), "u2")}
+            image = image[..., 0]
+        tifffile.imwrite(path, image, metadata=None, **said)
+        with tifffile.TiffFile(path, mode="r+") as file:
+            file.pages[0].tags[tag].overwrite(value, dtype=dtype)
+        with zarrfs.open_array(str(path)) as array:
+            assert np.array_equal(array[...], image)
+            assert array.metadata.attributes.get(tag) == kept
+
     def test_colours_of_fewer_pixels(self, tmp_path, open_direct):
         colours = TIFFS["colours"][0]
         tifffile.imwrite(tmp_path / "a.tif", colours, photometric="ycbcr")

@@ -18,6 +18,8 @@ from zarrfs.store.foreign.found import Found, Refs, array_document, chunk_key, p
 from zarrfs.store.foreign.hdf5_types import fill_value
 
 _PHOTOMETRIC, _COLOUR_MAP = 262, 320
+_SHORT = 3
+"""TIFF's type of numbers of 16 bits."""
 _NO_DATA = 42113
 """The tag of GDAL with the value that marks missing elements."""
 # Metadata beside the elements must not hide these.
@@ -135,24 +137,38 @@ def _image(file: Any, number: int) -> Refs:
         _find_place(series.keyframe, place)
     several = len(series.levels) > 1
     for at, level in enumerate(series.levels):
-        said = _colours(level) | _placed(place, series.keyframe, level)
+        said = _placed(place, series.keyframe, level)
+        with suppress(*_DAMAGED):
+            _find_colours(level, said)
         _describe(refs, said, f"{at}/" if several else "")
     return refs
 
 
-def _colours(level: Any) -> dict[str, Any]:
-    """How elements stand for colours, for `zarrfs.views.facts.colours`."""
-    if (number := level.keyframe.tags.valueof(_PHOTOMETRIC)) is None:
-        return {}
-    found: dict[str, Any] = {"PhotometricInterpretation": getattr(number, "name", str(number))}
-    if extra := level.keyframe.extrasamples:
-        found["ExtraSamples"] = [int(kind) for kind in extra]
-    if found["PhotometricInterpretation"] == "PALETTE" and level.dtype.itemsize == 1:
-        pages = (page.aspage() for page in _pages(level))
-        palettes = [np.ravel(page.tags.valueof(_COLOUR_MAP, ())) for page in pages]
-        if all(np.array_equal(palette, palettes[0]) for palette in palettes):
-            found["ColorMap"] = palettes[0].tolist()
-    return found
+def _find_colours(level: Any, found: dict[str, Any]) -> None:
+    """Add how elements stand for colours, for `zarrfs.views.facts.colours`."""
+    page = level.keyframe
+    if (number := page.tags.valueof(_PHOTOMETRIC)) is None:
+        return
+    kind = found["PhotometricInterpretation"] = getattr(number, "name", "UNKNOWN")
+    extra = page.extrasamples
+    if isinstance(extra, tuple) and 0 < len(extra) < page.samplesperpixel:
+        found["ExtraSamples"] = [int(use) if use in (0, 1, 2) else 0 for use in extra]
+    if kind == "PALETTE" and level.dtype.itemsize == 1 and (palette := _palette(level)):
+        found["ColorMap"] = palette
+
+
+def _palette(level: Any) -> list[int]:
+    """The palette of 8 bits that all pages of a level have; empty if there is none."""
+    first: list[int] = []
+    for page in _pages(level):
+        tag = page.aspage().tags.get(_COLOUR_MAP)
+        if tag is None or (tag.count, tag.dtype) != (3 * 256, _SHORT):
+            return []
+        palette = np.ravel(tag.value).tolist()
+        first = first or palette
+        if palette != first:
+            return []
+    return first
 
 
 def _placed(place: dict[str, Any], whole: Any, level: Any) -> dict[str, Any]:
