@@ -3,6 +3,7 @@
 import io
 import os
 import struct
+from contextlib import nullcontext
 
 import h5py
 import numpy as np
@@ -245,6 +246,14 @@ def test_images_a_second(array):
         assert header.startswith("YUV4MPEG2 W7 H5 ")
         assert expected in header
         assert header.endswith(" Cmono XCOLORRANGE=FULL\n")
+    for kind in ("MONOCHROME1", "RGB", "PALETTE COLOR"):
+        found = array(
+            data_type="uint8",
+            dimension_names=names,
+            attributes={"PhotometricInterpretation": kind},
+        )
+        with pytest.raises(Inexpressible, match="0 is black"):
+            find_format("y4m")(found)
 
 
 REFUSED = {
@@ -281,7 +290,8 @@ HOSTILE = [
     {"multiscales": 5}, [{"path": "0", "datasets": "x"}],
 ]  # fmt: skip
 PLACES = ("dimension_units", "multiscales", "ome", "_CRS", "crs_wkt", "GeoTransform", "_FillValue",
-          "spatial:transform", "units", "sample_rate", "CLASS")  # fmt: skip
+          "spatial:transform", "units", "sample_rate", "CLASS", "PhotometricInterpretation",
+          "ColorMap", "ExtraSamples")  # fmt: skip
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:20])
@@ -346,6 +356,45 @@ def test_directories_of_a_tiff(big, array, tmp_path):
         ]  # fmt: skip
         assert file.series[0].shape == shape
         assert file.pages[1].photometric.name == "RGB"
+
+
+@pytest.mark.parametrize(
+    ("said", "channels", "shown"),
+    [
+        ("MONOCHROME1", 0, "MINISWHITE"),
+        ("MONOCHROME2", 3, "MINISBLACK"),
+        *((said, 0, "MINISBLACK") for said in ("RGB", "YBR_FULL", "CIELAB", "CFA", "LOGL", "MASK")),
+        *((said, 4, said) for said in ("RGB", "CIELAB", "SEPARATED")),
+        *((said, 3, None) for said in ("SEPARATED", "YBR_FULL", "PALETTE", "CFA", "MASK")),
+        *((said, 2, None) for said in ("RGB", "CIELAB")),
+        *((said, 0, None) for said in ("PALETTE", "PALETTE COLOR")),
+    ],
+)
+@pytest.mark.parametrize("use", [1, 2, 9])
+def test_colours_by_attributes(said, channels, use, shown, array):
+    attributes = {"PhotometricInterpretation": said, "ExtraSamples": [use]}
+    axes = ["t", "y", "x", *["c"] * bool(channels)]
+    shape = (3, 5, 7, channels)[: len(axes)]
+    found = array(shape, "uint8", dimension_names=axes, attributes=attributes)
+    if shown is None:
+        with pytest.raises(Inexpressible, match="palette" if "PALETTE" in said else said):
+            find_format("tif")(found)
+        return
+    with tifffile.TiffFile(io.BytesIO(whole("tif", found))) as file:
+        assert file.pages[0].photometric.name == shown
+        if channels == 4 and shown != "SEPARATED":
+            assert file.pages[0].extrasamples == (use % 9,)
+
+
+def test_palettes_are_for_single_planes(array):
+    palette = list(range(768))
+    attributes = {"PhotometricInterpretation": "PALETTE COLOR", "ColorMap": palette}
+    attributes |= {"proj:code": "EPSG:4326", "spatial:transform": [0.5, 0, 100, 0, -0.25, 200]}
+    for length in (1, 2):
+        axes = ["band", "y", "x"]
+        found = array((length, 5, 7), "uint8", dimension_names=axes, attributes=attributes)
+        with nullcontext() if length == 1 else pytest.raises(Inexpressible, match="palette"):
+            find_format("cog.tif")(found)
 
 
 @pytest.mark.parametrize("axes", ["tzcyx", "zcyx", "tzyx", "cyx", "tczyx", "czyx", "ctyx", "ztyx"])

@@ -13,7 +13,9 @@ from zarrfs.views.facts.text import plain
 
 _ENTRIES = 256
 _MOST_SAMPLES = 65535
-_DICOMS = {"MONOCHROME1": "MINISWHITE", "MONOCHROME2": "MINISBLACK"}
+_DICOMS = {
+    "MONOCHROME1": "MINISWHITE", "MONOCHROME2": "MINISBLACK", "PALETTE COLOR": "PALETTE",
+}  # fmt: skip
 
 
 class Colours(NamedTuple):
@@ -30,11 +32,12 @@ class Colours(NamedTuple):
 
 def colours_of(attributes: Mapping[str, Any]) -> Colours:
     """The colours by the attributes with the names of TIFF's tags."""
-    kind = plain(attributes.get("PhotometricInterpretation"), 32).upper()
+    said = plain(attributes.get("PhotometricInterpretation"), 32).upper()
+    kind = _DICOMS.get(said, said)
     palette = _numbers(attributes.get("ColorMap"), 3 * _ENTRIES) if kind == "PALETTE" else ()
     extra = _numbers(attributes.get("ExtraSamples"), _MOST_SAMPLES)
     full = palette if len(palette) == 3 * _ENTRIES else ()
-    return Colours(_DICOMS.get(kind, kind), full, extra)
+    return Colours(kind, full, tuple(use if use in (1, 2) else 0 for use in extra))
 
 
 def _numbers(value: object, most: int) -> tuple[int, ...]:

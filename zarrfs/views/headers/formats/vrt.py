@@ -82,9 +82,9 @@ def _values(array: Described) -> Iterator[str]:
     if colours := _palette(array):
         yield "    <ColorInterp>Palette</ColorInterp>"
         yield "    <ColorTable>"
-        by = 257 if max(colours) > 255 else 1
+        by = 8 if max(colours) > 255 else 0
         for entry in zip(*(colours[at : at + 256] for at in (0, 256, 512)), strict=True):
-            red, green, blue = (value // by for value in entry)
+            red, green, blue = (value >> by for value in entry)
             yield f'      <Entry c1="{red}" c2="{green}" c3="{blue}" c4="255"/>'
         yield "    </ColorTable>"
     if facts.unit:

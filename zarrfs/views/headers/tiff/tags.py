@@ -53,7 +53,7 @@ def image_tags(array: Described, bands: int = 1) -> dict[int, Entry]:
 def colours_of(array: Described, bands: int = 1) -> tuple[int, int]:
     """The photometric interpretation, and how many samples it takes. Raises Inexpressible.
 
-    A channel of several that has a plane of its own is grey.
+    Planes of one sample each, such as those of one colour, are grey.
     """
     kind, palette, _ = array.facts.colours
     samples = max(1, array.channels)
@@ -62,9 +62,9 @@ def colours_of(array: Described, bands: int = 1) -> tuple[int, int]:
     found = _COLOURS.get(kind)
     if found is not None and found[1] <= samples:
         return found
-    if kind and found is None and array.channels:
-        raise Inexpressible(f"TIFF with colours in {kind} is not made")
-    return _COLOURS["RGB" if not kind and samples in (3, 4) else "MINISBLACK"]
+    if kind and array.channels:
+        raise Inexpressible(f"TIFF with {samples} channels in {kind} is not made")
+    return _COLOURS["RGB" if samples in (3, 4) else "MINISBLACK"]
 
 
 def resolutions(x: Axis, y: Axis) -> dict[int, Entry]:
