@@ -59,7 +59,7 @@ def test_every_variable(form, kinds, tmp_path, open_direct):
     assert json.loads(files.read("zarr.json"))["attributes"] == {
         "title": "é",
         "number": 4,
-        "zarrfs_types": {"number": "int16"},
+        "zarrfs_types": "int16 number",
     }
 
 

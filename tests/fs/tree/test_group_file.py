@@ -12,6 +12,7 @@ from tests.fs.documents import array_document, group_document
 from tests.fs.memory_store import MemoryStore
 from zarrfs.errors import NotPermitted
 from zarrfs.store.local.local import LocalStore
+from zarrfs.views.headers.attributes import typed_attributes
 
 VIEWS = ("h5",)
 
@@ -145,6 +146,32 @@ def test_many_arrays(mount):
         assert len(file) == 1000
         assert file["a7"][...].tolist() == [7, 7]
         assert len(file.attrs["zarrfs_left_out"].split(b", ")) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("int8", -5, np.int8(-5)),
+        ("int8", 200, np.int64(200)),
+        ("int8", True, np.int64(1)),
+        ("uint16", -5, np.int64(-5)),
+        ("uint8", [1, 256], np.array([1, 256])),
+        ("float32", 2, np.float32(2)),
+        ("float32", [0.5, float("nan")], np.array([0.5, np.nan], "f4")),
+        ("float32", 16777217, np.int64(16777217)),
+        ("float32", 1e40, np.float64(1e40)),
+        ("int32", 1.5, np.float64(1.5)),
+        ("int8", "QQ==", "QQ=="),
+        ("void8", 5, np.int64(5)),
+        (None, 5, np.int64(5)),
+    ],
+)
+def test_stated_types_of_attributes(kind, value, expected):
+    """They hold where the value fits exactly: attributes change, and documents may say anything."""
+    stated = {"zarrfs_types": 7 if kind is None else f"int16 other\n{kind} of it"}
+    (found,) = typed_attributes({"of it": value, **stated})
+    assert np.asarray(found.value).dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(found.value, expected)
 
 
 @pytest.fixture

@@ -19,10 +19,23 @@ MOST_REFERENCES = 1_000_000
 """To the chunks of one array."""
 
 TYPES = "zarrfs_types"
-"""The attribute with the types of others: of numbers of less than 64 bits, or without a sign."""
+"""The attribute with the types of others that are numbers: lines of a type, a space, and a name.
+
+It is text, because netCDF has no attributes that are objects.
+"""
+_STATED = frozenset(
+    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+)
 
 KEY = ".zarrfs-foreign.json"
 """The key of what is not a reference: `Found` without ``refs``, as JSON."""
+
+
+def with_types(attributes: dict[str, Any], dtypes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes, and the numpy data types that some of them have in the file."""
+    kinds = {name: getattr(dtype, "name", "") for name, dtype in dtypes.items()}
+    lines = [f"{kind} {name}" for name, kind in kinds.items() if kind in _STATED and name.isprintable()]
+    return {**attributes, TYPES: "\n".join(lines)} if lines else attributes
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.store.foreign.found import TYPES
+from zarrfs.store.foreign.found import with_types
 
 Dtype = np.dtype[Any]
 
@@ -98,25 +98,17 @@ def fill_value(element: np.ndarray[Any, Any]) -> Any:
 def attributes(thing: Any) -> dict[str, Any]:
     """The attributes of a group or dataset that JSON can hold."""
     found: dict[str, Any] = {}
-    types = {}
+    dtypes: dict[str, Any] = {}
     for name in thing.attrs:
         if name in _HIDDEN:
             continue
         try:
             value = _plain(stored := thing.attrs[name])
-            if (kind := type_to_say(getattr(stored, "dtype", None))) is not None:
-                types[decoded(name)] = kind
+            dtypes[decoded(name)] = getattr(stored, "dtype", None)
         except (OSError, RuntimeError, TypeError, ValueError, KeyError):
             value = "(this attribute has a type that cannot be read)"
         found[decoded(name)] = value
-    return {**found, TYPES: types} if types else found
-
-
-def type_to_say(dtype: Dtype | None) -> str | None:
-    """The type of an attribute that JSON does not say; None if it is another one."""
-    if dtype is None or not (dtype.kind in "iu" or dtype.name == "float32"):
-        return None
-    return dtype.name if dtype.name != "int64" else None
+    return with_types(found, dtypes)
 
 
 def _plain(value: Any) -> Any:

@@ -14,15 +14,14 @@ import numpy as np
 
 from zarrfs.store.foreign.found import (
     MOST_REFERENCES,
-    TYPES,
     Found,
     Shape,
     array_document,
     chunk_key,
     inlined,
     pieces,
+    with_types,
 )
-from zarrfs.store.foreign.hdf5_types import type_to_say
 
 _TYPES = {
     1: "i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8",
@@ -93,7 +92,7 @@ class _Header:
 
     def attributes(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        types = {}
+        dtypes: dict[str, Any] = {}
         for _ in self.items(_ATTRIBUTES):
             name, dtype = self.name(), self.dtype()
             data = self.padded(self.count() * dtype.itemsize)
@@ -102,9 +101,8 @@ class _Header:
             else:
                 values = np.frombuffer(data, dtype).tolist()
                 found[name] = values[0] if len(values) == 1 else values
-                if (kind := type_to_say(dtype)) is not None:
-                    types[name] = kind
-        return {**found, TYPES: types} if types else found
+                dtypes[name] = dtype
+        return with_types(found, dtypes)
 
     def variable(self) -> Variable:
         name = self.name()

@@ -25,7 +25,9 @@ _LARGEST = 65_000
 """Bytes of one attribute: its message has less than 64 KiB."""
 _LARGEST_TOTAL = 256 << 10
 _LONGEST_LIST = 4000
-_STATED = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64", "float32")
+_STATED = frozenset(
+    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+)
 # Names with a meaning of their own in netCDF and HDF5.
 _RESERVED = frozenset(
     (
@@ -54,15 +56,14 @@ def typed_attributes(
     found: list[TypedAttribute] = []
     missing = [*left_out]
     room = _LARGEST_TOTAL
-    types = attributes.get(TYPES)
-    types = types if isinstance(types, Mapping) else {}
+    types = _types(attributes.get(TYPES))
     if array is not None and array.no_data is not None:
         value = np.array(array.no_data).astype(array.numbers)
         found.append(TypedAttribute("_FillValue", value))
     for name, value in attributes.items():
         if name in _RESERVED or value is None:
             continue
-        made = _made(name, value, array, types.get(name)) if _is_name(name) else None
+        made = _made(name, value, array, types.get(name, "")) if _is_name(name) else None
         size = 0 if made is None else len(name.encode()) + _size(made)
         if made is None or size > min(room, _LARGEST) or len(found) >= _MOST:
             missing.append(name)
@@ -92,11 +93,18 @@ def _is_name(name: str) -> bool:
     return bool(name) and name.isprintable() and "/" not in name and len(name) <= 128
 
 
+def _types(text: Any) -> Mapping[str, str]:
+    """The types that lines of `TYPES` state, by name."""
+    lines = text.splitlines() if isinstance(text, str) else ()
+    found = (line.partition(" ") for line in lines)
+    return {name: kind for kind, _, name in found if kind in _STATED}
+
+
 def _made(
-    name: str, value: Any, array: Described | None, kind: Any = None
+    name: str, value: Any, array: Described | None, kind: str
 ) -> str | list[str] | NDArray[Any] | None:
-    """``kind`` : the name of the type of its numbers, if it is known."""
-    if kind in _STATED and (found := typed(value, np.dtype(kind))) is not None:
+    """``kind`` : the type of its numbers; empty if unknown."""
+    if kind and (found := _exactly(value, kind)) is not None:
         return found
     if array is not None and array.code[:1] in ("i", "u", "f"):
         if name in OF_THE_TYPE and (found := typed(value, array.numbers)) is not None:
@@ -104,6 +112,24 @@ def _made(
         if name in OF_FLOATS and (found := typed(value, np.dtype("f8"))) is not None:
             return found
     return _typed(value)
+
+
+def _exactly(value: Any, kind: str) -> NDArray[Any] | None:
+    """The number or numbers in a type; None if it does not hold them, as after a later change."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    if not 0 < len(parts) <= _LARGEST or not {type(part) for part in parts} <= {int, float}:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            found = np.array(value, kind)
+        same = map(_same, parts, found.reshape(-1).tolist())
+    except (OverflowError, ValueError):
+        return None
+    return found if all(same) else None
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or one != one != other != other
 
 
 def _typed(value: Any) -> str | list[str] | NDArray[Any] | None:
