@@ -101,9 +101,7 @@ class TestNetcdf:
                     found = np.array(node.getncattr(name))
                     assert found.dtype == value.dtype, name
                     assert np.array_equal(found, value, equal_nan=True), name
-        with xarray.open_zarr(
-            daemon.path, consolidated=False, mask_and_scale=False
-        ) as dataset:
+        with xarray.open_zarr(daemon.path, consolidated=False, mask_and_scale=False) as dataset:
             dataset.to_netcdf(tmp_path / "again.nc", format=form)
 
     @pytest.mark.mount

@@ -34,7 +34,8 @@ KEY = ".zarrfs-foreign.json"
 def with_types(attributes: dict[str, Any], dtypes: dict[str, Any]) -> dict[str, Any]:
     """The attributes, and the numpy data types that some of them have in the file."""
     kinds = {name: getattr(dtype, "name", "") for name, dtype in dtypes.items()}
-    lines = [f"{kind} {name}" for name, kind in kinds.items() if kind in _STATED and name.isprintable()]
+    stated = {name: kind for name, kind in kinds.items() if kind in _STATED and name.isprintable()}
+    lines = [f"{kind} {name}" for name, kind in stated.items()]
     return {**attributes, TYPES: "\n".join(lines)} if lines else attributes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -122,14 +123,13 @@ def _exactly(value: Any, kind: str) -> NDArray[Any] | None:
     try:
         with np.errstate(all="ignore"):
             found = np.array(value, kind)
-        same = map(_same, parts, found.reshape(-1).tolist())
     except (OverflowError, ValueError):
         return None
+    same = (
+        one == other or (math.isnan(one) and math.isnan(other))
+        for one, other in zip(parts, found.reshape(-1).tolist(), strict=True)
+    )
     return found if all(same) else None
-
-
-def _same(one: float, other: float) -> bool:
-    return one == other or one != one != other != other
 
 
 def _typed(value: Any) -> str | list[str] | NDArray[Any] | None:
