@@ -32,7 +32,7 @@ OF_FLOATS = frozenset(("scale_factor", "add_offset"))
 _MOST = 1024
 _HDMFS = "zarr_dtype"
 """The attribute of all arrays that hdmf-zarr writes."""
-_NAMED = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf, "nan": np.nan}
+NAMED_FLOATS = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf, "nan": np.nan}
 
 
 def missing_values(metadata: ArrayMetadata) -> tuple[Number, ...]:
@@ -127,8 +127,8 @@ def _values(value: Any, metadata: ArrayMetadata) -> list[Number]:
 
 def _typed(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     if isinstance(value, str):
-        if value in _NAMED:
-            return np.array(_NAMED[value], dtype) if dtype.kind == "f" else None
+        if value in NAMED_FLOATS:
+            return np.array(NAMED_FLOATS[value], dtype) if dtype.kind == "f" else None
         try:
             data = base64.b64decode(value[:64], validate=True)
         except (binascii.Error, ValueError):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.format.metadata.documents import V2_DIMENSIONS
-from zarrfs.views.facts.missing import OF_FLOATS, OF_THE_TYPE, typed
+from zarrfs.views.facts.missing import NAMED_FLOATS, OF_FLOATS, OF_THE_TYPE, typed
 from zarrfs.views.facts.text import plain
 from zarrfs.views.headers.described import Described
 
@@ -118,16 +118,21 @@ def _made(
 def _exactly(value: Any, kind: str) -> NDArray[Any] | None:
     """The number or numbers in a type; None if it does not hold them, as after a later change."""
     parts = value if isinstance(value, list | tuple) else [value]
-    if not 0 < len(parts) <= _LARGEST or not {type(part) for part in parts} <= {int, float}:
+    if not 0 < len(parts) <= _LARGEST:
+        return None
+    if kind[0] == "f":
+        # JSON has no such numbers, so Zarr writes their names.
+        parts = [NAMED_FLOATS.get(part, part) if type(part) is str else part for part in parts]
+    if not {type(part) for part in parts} <= {int, float}:
         return None
     try:
         with np.errstate(all="ignore"):
-            found = np.array(value, kind)
+            found = np.array(parts, kind).reshape(np.shape(value))
     except (OverflowError, ValueError):
         return None
     same = (
         one == other or (math.isnan(one) and math.isnan(other))
-        for one, other in zip(parts, found.reshape(-1).tolist(), strict=True)
+        for one, other in zip(parts, found.ravel().tolist(), strict=True)
     )
     return found if all(same) else None
 
