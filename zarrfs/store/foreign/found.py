@@ -23,9 +23,6 @@ TYPES = "zarrfs_types"
 
 It is text, because netCDF has no attributes that are objects.
 """
-_STATED = frozenset(
-    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-)
 
 KEY = ".zarrfs-foreign.json"
 """The key of what is not a reference: `Found` without ``refs``, as JSON."""
@@ -33,8 +30,11 @@ KEY = ".zarrfs-foreign.json"
 
 def with_types(attributes: dict[str, Any], dtypes: dict[str, Any]) -> dict[str, Any]:
     """The attributes, and the numpy data types that some of them have in the file."""
-    kinds = {name: getattr(dtype, "name", "") for name, dtype in dtypes.items()}
-    stated = {name: kind for name, kind in kinds.items() if kind in _STATED and name.isprintable()}
+    stated = {
+        name: dtype.name
+        for name, dtype in dtypes.items()
+        if getattr(dtype, "kind", None) in ("i", "u", "f") and name.isprintable()
+    }
     lines = [f"{kind} {name}" for name, kind in stated.items()]
     return {**attributes, TYPES: "\n".join(lines)} if lines else attributes
 
