@@ -13,10 +13,10 @@ from zarrfs.array.neighbours import Neighbour, read_neighbours
 from zarrfs.format.metadata.older.v2 import parse_array_v2
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.facts.coordinates import coordinates_in
-from zarrfs.views.facts.crs import epsg
 from zarrfs.views.facts.facts import Around
 from zarrfs.views.facts.gather import gather
-from zarrfs.views.facts.georeference import grid_mapping
+from zarrfs.views.facts.place.crs import epsg
+from zarrfs.views.facts.place.georeference import grid_mapping
 from zarrfs.views.headers.describe import describe
 from zarrfs.views.headers.registry import find_format
 

@@ -10,8 +10,8 @@ from zarrfs.array.neighbours import MOST_GROUPS, Neighbour, Neighbours
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.facts.coordinates import coordinates_in
 from zarrfs.views.facts.facts import Around
-from zarrfs.views.facts.georeference import grid_mapping
 from zarrfs.views.facts.ome import ome_level
+from zarrfs.views.facts.place.georeference import grid_mapping
 
 _MOST_AXES = 8
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zarrfs.format.metadata.node import ArrayMetadata
-from zarrfs.views.facts.affine import oriented, with_affine
 from zarrfs.views.facts.as_cf import as_cf
 from zarrfs.views.facts.colours import colours_of
 from zarrfs.views.facts.coordinates import along
 from zarrfs.views.facts.facts import Around, Axis, Channel, Facts, role_of
-from zarrfs.views.facts.georeference import georeference
 from zarrfs.views.facts.missing import missing_values, packing, signedness, valid_range
 from zarrfs.views.facts.ome import OmeLevel, ome_level
+from zarrfs.views.facts.place.affine import oriented, with_affine
+from zarrfs.views.facts.place.georeference import georeference
 from zarrfs.views.facts.text import number, plain
 from zarrfs.views.facts.wcs import cards_of
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from zarrfs.format.metadata.node import ArrayMetadata
 from zarrfs.views.elements.elements import FlatConfig
 from zarrfs.views.elements.region import Region
-from zarrfs.views.facts.affine import affine_of_part
 from zarrfs.views.facts.as_cf import as_cf
 from zarrfs.views.facts.facts import Around, Facts, Georeference
 from zarrfs.views.facts.gather import gather
+from zarrfs.views.facts.place.affine import affine_of_part
 from zarrfs.views.facts.text import plain
 from zarrfs.views.facts.wcs import cards_of_part
 from zarrfs.views.headers.described import Described

@@ -1,9 +1,9 @@
 """Which axis of a file is x, y and z in space.
 
 Hardly any metadata say how an array lies in a patient or on an instrument; see
-`zarrfs.views.facts.affine`. Formats that have to name such a frame all name the same one: x, y and
-z grow along the axes of these names, which are ITK's (left, posterior, superior), so that one voxel
-has one place in every file.
+`zarrfs.views.facts.place.affine`. Formats that have to name such a frame all name the same one: x,
+y and z grow along the axes of these names, which are ITK's (left, posterior, superior), so that one
+voxel has one place in every file.
 """
 
 from __future__ import annotations

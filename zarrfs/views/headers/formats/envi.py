@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from zarrfs.views.facts.cf import cf_crs
-from zarrfs.views.facts.crs import epsg, well_known_text
 from zarrfs.views.facts.facts import Axis, Georeference
+from zarrfs.views.facts.place.crs import epsg, well_known_text
 from zarrfs.views.facts.text import ascii_text, digits
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan

@@ -33,10 +33,10 @@ from zarrfs.views.headers.tiff.directories import (
     fields,
 )
 from zarrfs.views.headers.tiff.tags import (
-    colours_of,
     gdal_metadata,
     georeference_tags,
     image_tags,
+    photometric,
     resolutions,
     resolutions_per,
 )
@@ -52,7 +52,7 @@ def tif(array: Described) -> Plan:
     array.check("TIFF", 2, 32)
     if array.channels and len(array.axes) < 3:
         raise Inexpressible("TIFF takes planes of two axes")
-    colours_of(array)
+    photometric(array)
     pages = math.prod(axis.length for axis in array.image_axes[:-2])
     long = Encoding(True, "<").directory_size(16) + _SAMPLE * array.channels
     if pages * long > LARGEST_HEADER:

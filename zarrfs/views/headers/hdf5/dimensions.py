@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.views.facts.coordinates import cf_role
-from zarrfs.views.facts.crs import kind_of
 from zarrfs.views.facts.facts import Axis, Coordinates, role_of
 from zarrfs.views.facts.gather import gather
+from zarrfs.views.facts.place.crs import kind_of
 from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.hdf5.file import Dataset

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import isclose
 
-from zarrfs.views.facts.georeference import geo_transform, grid_mapping
+from zarrfs.views.facts.place.georeference import geo_transform, grid_mapping
 from zarrfs.views.headers.attributes import TypedAttribute, size_of, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import LARGEST_HEADER, GroupForm, Inexpressible, Placed

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from zarrfs.format.chunk_grid import Shape
-from zarrfs.views.facts.crs import well_known_text
-from zarrfs.views.facts.georeference import grid_mapping
+from zarrfs.views.facts.place.crs import well_known_text
+from zarrfs.views.facts.place.georeference import grid_mapping
 from zarrfs.views.headers.attributes import TypedAttribute, typed_attributes
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Form, Inexpressible, Plan

@@ -40,10 +40,10 @@ from zarrfs.views.headers.tiff.directories import (
 from zarrfs.views.headers.tiff.levels import Level, is_ome, level_paths, levels, only_level
 from zarrfs.views.headers.tiff.ome_xml import ome_xml
 from zarrfs.views.headers.tiff.tags import (
-    colours_of,
     gdal_metadata,
     georeference_tags,
     image_tags,
+    photometric,
     resolutions,
 )
 from zarrfs.views.tiles.computed import Computed, Numbers, Rows, Table
@@ -99,7 +99,7 @@ def _check_map(level: Level) -> None:
     """Raises Inexpressible."""
     array = level.array
     array.type_in("TIFF")
-    colours_of(array, math.prod(level.outer))
+    photometric(array, math.prod(level.outer))
     if not array.is_on_earth:
         raise Inexpressible("the place of the image on the earth is not known")
     if len(level.outer) > 1 or (level.outer and array.channels):

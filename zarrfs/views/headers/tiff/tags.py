@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from xml.sax.saxutils import escape
 
-from zarrfs.views.facts.crs import epsg
 from zarrfs.views.facts.facts import Axis, Georeference
+from zarrfs.views.facts.place.crs import epsg
 from zarrfs.views.facts.units import metres
 from zarrfs.views.headers.described import Described
 from zarrfs.views.headers.form import Inexpressible
@@ -27,7 +27,7 @@ def image_tags(array: Described, bands: int = 1) -> dict[int, Entry]:
     bands : planes of one directory, as samples in planes of their own.
     """
     y, x = array.image_axes[-2:]
-    colours, inks = colours_of(array, bands)
+    colours, inks = photometric(array, bands)
     samples = max(1, array.channels, bands)
     found: dict[int, Entry] = {
         256: (LONG, [x.length]),
@@ -50,7 +50,7 @@ def image_tags(array: Described, bands: int = 1) -> dict[int, Entry]:
     return found
 
 
-def colours_of(array: Described, bands: int = 1) -> tuple[int, int]:
+def photometric(array: Described, bands: int = 1) -> tuple[int, int]:
     """The photometric interpretation, and how many samples it takes. Raises Inexpressible.
 
     Planes of one sample each, such as those of one colour, are grey.

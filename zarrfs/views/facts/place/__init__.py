@@ -1,0 +1,1 @@
+"""Where elements are on the earth, or in a volume that is turned."""
