@@ -62,7 +62,7 @@ soak: $(READY) ## run the tests with random input, with new and more of it; TIME
 .PHONY: sweep
 sweep: $(READY) ## kill or fail mounts at each of their operations
 	@.ci/fuse.sh
-	ZARRFS_EXHAUSTIVE=1 $(PYTEST) tests/faults/test_crash_sweep.py tests/faults/test_mounts_killed.py \
+	ZARRFS_EXHAUSTIVE=1 $(PYTEST) tests/faults/killed/test_crash_sweep.py tests/faults/killed/test_mounts_killed.py \
 		-s -o faulthandler_timeout=2600 $(ARGS)
 
 .PHONY: scale

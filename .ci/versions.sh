@@ -10,8 +10,8 @@ cd "$(dirname "$0")/.."
 root=$PWD
 
 # Of real mounts: reading, writing, worker processes, the end, and what is private to pyfuse3.
-tests=(tests/unit tests/fs tests/store tests/mount/test_reading.py tests/mount/test_writing.py
-    tests/mount/test_workers.py tests/mount/test_lifecycle.py tests/mount/test_request_wait.py)
+tests=(tests/unit tests/fs tests/store tests/mount/reading/test_reading.py tests/mount/writing/test_writing.py
+    tests/mount/workers/test_workers.py tests/mount/life/test_lifecycle.py tests/mount/requests/test_request_wait.py)
 [ -z "${TESTS:-}" ] || read -ra tests <<<"$TESTS"
 extras=mount,http,s3,gcs,azure,icechunk,msgpack,pcodec,zfp,parquet,netcdf,grib,tiff
 versions="3.11 3.12 3.13 3.14"

@@ -12,11 +12,12 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import machine, plots, report
+from benchmarks import plots, report
 from benchmarks.arrays import KINDS, Arrays
 from benchmarks.bench import Bench, Row, workplace
 from benchmarks.figures import Figures, RowFigures, load, save
-from benchmarks.measure import Outcome, compare
+from benchmarks.measuring import machine
+from benchmarks.measuring.measure import Outcome, compare
 from benchmarks.rows import ROWS
 from benchmarks.scale import SCALES, Scale
 

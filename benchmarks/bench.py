@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import mounts, page_cache
+from benchmarks import mounts
 from benchmarks.arrays import Arrays
 from benchmarks.library_process import run_task
-from benchmarks.measure import Comparison, Limit
-from benchmarks.native import program
+from benchmarks.measuring import page_cache
+from benchmarks.measuring.measure import Comparison, Limit
+from benchmarks.measuring.native import program
 from benchmarks.scale import Scale
 
 PAGE = 4096

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Outcome
+from benchmarks.measuring.measure import Outcome
 
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks import svg
 from benchmarks.bench import Row
 from benchmarks.figures import Figures, peak_of_all
-from benchmarks.measure import Limit, Outcome
+from benchmarks.measuring.measure import Limit, Outcome
 from benchmarks.report import MEMORY_LIMIT
 
 _LABELS = 330  # pixels left of the axis

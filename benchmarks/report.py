@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.bench import Row
 from benchmarks.figures import Figures, RowFigures, peak_of_all
-from benchmarks.measure import Limit, Outcome
+from benchmarks.measuring.measure import Limit, Outcome
 
 MEMORY_LIMIT = Limit("at most", 150, 80, unit=" MiB")
 

@@ -40,11 +40,12 @@ SWEEP_TIMES = 20
 # These take longest, and the run would wait for each that began late.
 LONGEST = [
     "docs/test_commands", "benchmarks/test_shapes", "benchmarks/test_rows",
-    "store/test_distant_store", "faults/test_crash_sweep", "faults/test_fuzz",
-    "faults/test_hostile_input", "interop/test_foreign_files", "interop/test_distant_hierarchies",
-    "model/test_rewriting", "model/test_write_machine", "model/test_resize_machine",
-    "tools/test_python_packages", "mount/test_workers", "store/test_every_store",
-    "unit/test_format_metadata_model", "fs/reading/test_failing_loads",
+    "store/remote/test_distant_store", "faults/killed/test_crash_sweep", "faults/hostile/test_fuzz",
+    "faults/hostile/test_hostile_input", "interop/foreign/test_foreign_files",
+    "interop/hierarchies/test_distant_hierarchies", "model/test_rewriting",
+    "model/test_write_machine", "model/test_resize_machine", "tools/test_python_packages",
+    "mount/workers/test_workers", "store/test_every_store", "unit/format/test_metadata_model",
+    "fs/reading/test_failing_loads",
 ]  # fmt: skip
 
 # Opened while the mount is there, this reaches no other one that gets its number later.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.processor_time import processor_seconds
+from benchmarks.measuring.processor_time import processor_seconds
 from benchmarks.remote.store import BUCKET
 
 KEY, SECRET = "someone", "hunter2"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import page_cache
 from benchmarks.bench import PAGE, Bench, Comparisons, Row, random_pages
-from benchmarks.measure import Comparison, Limit
+from benchmarks.measuring import page_cache
+from benchmarks.measuring.measure import Comparison, Limit
 from benchmarks.mounts import Mounted
 
 # What zarrfs may take unless it is told otherwise, for the libraries too.

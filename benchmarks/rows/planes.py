@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.bench import Bench, Comparisons, Row
-from benchmarks.measure import Comparison, Limit
+from benchmarks.measuring.measure import Comparison, Limit
 
 _CACHE = 1 << 30
 

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from benchmarks import page_cache
 from benchmarks.arrays import KINDS
 from benchmarks.bench import Bench, Comparisons, Row, dd
-from benchmarks.measure import Comparison, Limit
+from benchmarks.measuring import page_cache
+from benchmarks.measuring.measure import Comparison, Limit
 from benchmarks.scale import MIB
 
 

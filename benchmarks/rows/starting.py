@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import page_cache
 from benchmarks.arrays import KINDS
 from benchmarks.bench import Bench, Comparisons, Row
-from benchmarks.measure import Comparison, Limit
+from benchmarks.measuring import page_cache
+from benchmarks.measuring.measure import Comparison, Limit
 
 
 def _chunk_file(bench: Bench) -> Comparisons:

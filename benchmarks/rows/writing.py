@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.bench import PAGE, Bench, Comparisons, Row, dd, random_pages
-from benchmarks.measure import Comparison, Limit
+from benchmarks.measuring.measure import Comparison, Limit
 
 
 def _overwrite(bench: Bench) -> Comparisons:

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
 from benchmarks.bench import workplace
+from benchmarks.measuring import machine
 from benchmarks.shapes import plot, report
 from benchmarks.shapes.drawing import draw
 from benchmarks.shapes.outcome import ShapeOutcome, measure

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.measure import in_unit
+from benchmarks.measuring.measure import in_unit
 from benchmarks.shapes.geometry import Geometry
 from benchmarks.shapes.rows import PASSAGE, PEER, SUBJECT, Task
 from benchmarks.shapes.workshop import Turn

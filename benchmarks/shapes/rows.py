@@ -27,7 +27,7 @@ class Task:
     """A row for one shape.
 
     contenders : the turn of each; others than zarrfs and TensorStore are for orientation.
-    amount, unit : what a turn's seconds are for, as of `benchmarks.measure.Comparison`.
+    amount, unit : what a turn's seconds are for, as of `benchmarks.measuring.measure.Comparison`.
     check : after all turns; raises `ValueError` where what was written is not there.
     """
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import page_cache
+from benchmarks.measuring import page_cache
 from benchmarks.shapes.data import write_elements, write_other_elements
 from benchmarks.shapes.geometry import Geometry
 

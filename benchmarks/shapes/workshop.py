@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import fresh_memory, mounts
+from benchmarks import mounts
 from benchmarks.library_process import run_task
-from benchmarks.native import program
-from benchmarks.processor_time import processor_seconds
+from benchmarks.measuring import fresh_memory
+from benchmarks.measuring.native import program
+from benchmarks.measuring.processor_time import processor_seconds
 from benchmarks.shapes.subject import Subject
 
 # Bytes that are available when a turn begins: more than zarrfs uses beside the kernel's page cache.

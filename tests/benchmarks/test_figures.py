@@ -12,7 +12,7 @@ from benchmarks.__main__ import main
 from benchmarks.arrays import Arrays
 from benchmarks.bench import PAGE, random_pages
 from benchmarks.libraries import tensorstore
-from benchmarks.measure import Comparison, Limit, compare
+from benchmarks.measuring.measure import Comparison, Limit, compare
 from benchmarks.scale import TINY
 
 pytestmark = pytest.mark.timeout(60)

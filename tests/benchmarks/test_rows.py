@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import page_cache
 from benchmarks.__main__ import measure
 from benchmarks.bench import access
-from benchmarks.native import program
+from benchmarks.measuring import page_cache
+from benchmarks.measuring.native import program
 from benchmarks.rows import ROWS
 from benchmarks.scale import TINY
 

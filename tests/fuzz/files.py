@@ -11,9 +11,9 @@ import icechunk
 
 from tests.fuzz.mutate import mutated_bytes, mutated_json
 from tests.fuzz.stores import RETRY, read_all
-from tests.store.test_icechunk_store import fill
-from tests.store.test_parquet_references import References
-from tests.unit.test_journal_files import change, changed_header, read, written
+from tests.store.remote.test_icechunk_store import fill
+from tests.store.remote.test_parquet_references import References
+from tests.unit.cache.test_journal_files import change, changed_header, read, written
 from zarrfs.errors import JournalError, ZarrfsError
 from zarrfs.store.base import ObjectInfo
 from zarrfs.store.open import StoreConfig, open_store

@@ -24,8 +24,8 @@ import tifffile
 
 from tests.fuzz.mutate import mutated_bytes, mutated_within
 from tests.fuzz.stores import RETRY
-from tests.interop import hdf5_files, hdf5_written_by, test_foreign_files
-from tests.interop.test_hdf5 import datasets, expected, little
+from tests.interop.foreign import hdf5_files, hdf5_written_by, test_foreign_files
+from tests.interop.foreign.test_hdf5 import datasets, expected, little
 from zarrfs.array.array import Array, ArrayConfig
 from zarrfs.array.hierarchy import Hierarchy
 from zarrfs.array.shards.parts import PartCache

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.fs.fixtures import loop, mount
+from tests.interop.version2.zarr2 import Zarr2
 from zarrfs.isolation.decoders import IsolatedDecoder
 from zarrfs.store.foreign import kept
 
 from .served_files import DirectFiles
-from .zarr2 import Zarr2
 
 __all__ = ["loop", "mount"]
 

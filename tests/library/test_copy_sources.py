@@ -13,7 +13,7 @@ import pytest
 import zarr
 
 import zarrfs
-from tests.interop.netcdf import VARIABLES, write_file, write_references
+from tests.interop.foreign.netcdf import VARIABLES, write_file, write_references
 from tests.remote_server.server import RemoteServer
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.filterwarnings("ignore")]

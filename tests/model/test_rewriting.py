@@ -22,7 +22,7 @@ import zarr
 from tests.conftest import Daemon, Mounter
 from tests.images import make_image
 from tests.model.rewriting import CHUNKED, IMAGE, PAGE, Model, Program
-from tests.mount.test_workers import workers_of
+from tests.mount.workers.test_workers import workers_of
 from tests.soak import EXHAUSTIVE, TIMES
 from zarrfs.daemon.control import control
 from zarrfs.daemon.inquiry import NoAnswer

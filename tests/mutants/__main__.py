@@ -39,7 +39,7 @@ TESTS = (
     "tests/store/test_local_store.py",
     "tests/store/test_races.py",
     "tests/faults/test_journal_entries.py",
-    "tests/faults/test_bad_data.py",
+    "tests/faults/hostile/test_bad_data.py",
     "tests/library/test_copy.py",
     "tests/library/test_open_array.py",
     "tests/library/test_salvage.py",

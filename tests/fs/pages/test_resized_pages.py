@@ -1,6 +1,6 @@
 """Pages of mapped files while the array becomes longer or shorter, without a kernel.
 
-`tests/mount/test_resized_pages.py` has more of this, with one.
+`tests/mount/writing/test_resized_pages.py` has more of this, with one.
 """
 
 import numpy as np
