@@ -434,6 +434,12 @@ def test_a_store_that_cannot_list(served, tree, check):
     assert "cannot list" in document["problems"][0]["reason"]
 
 
+def test_consolidated_metadata_of_a_group_above_list_its_groups_too(consolidated, served, check):
+    expected = check(consolidated)
+    assert expected[1]["groups"] > 1
+    assert check(served) == (0, expected[1] | {"source": served})
+
+
 def test_names_cannot_play_with_the_terminal(tree, run):
     (tree / "bad\x1b[2Jname").write_bytes(b"")
     result = run("check", tree)

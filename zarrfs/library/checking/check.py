@@ -196,7 +196,7 @@ class _Check:
             if node.metadata.children is not None:
                 own = ConsolidatedList(node, _document(node), node.metadata.children)
                 lists = (*lists, own)
-            for child in self._children(node, node.metadata):
+            for child in self._children(node, node.metadata, lists):
                 self._check_node(child, (*above, state), lists)
             for path in () if own is None else own.not_seen():
                 if self._node(join(node.path, path)) is None:
@@ -235,7 +235,9 @@ class _Check:
             for reason in deviations(document):
                 self._report(Finding("deviation", key, reason))
 
-    def _children(self, group: Node, metadata: GroupMetadata) -> Iterator[Node]:
+    def _children(
+        self, group: Node, metadata: GroupMetadata, lists: tuple[ConsolidatedList, ...]
+    ) -> Iterator[Node]:
         """The nodes in a group; tells of what else is there, and of what is missing."""
         consolidated = (
             set()
@@ -256,11 +258,12 @@ class _Check:
                 consolidated.discard(name)
                 yield node
         except StoreListingUnsupported:
-            for name in sorted(filter(bounds.is_name, consolidated)):
+            listed = consolidated.union(*(each.names_in(group) for each in lists))
+            for name in sorted(filter(bounds.is_name, listed)):
                 if (node := self._node(join(group.path, name))) is not None:
                     consolidated.discard(name)
                     yield node
-            if metadata.children is None:
+            if not lists:
                 reason = "the store cannot list, so what is in the group is not checked"
                 self._report(Finding("access", group.path, reason))
         except StoreError as error:

@@ -50,6 +50,10 @@ class ConsolidatedList:
                 f"its own document {_text(new)}"
             )
 
+    def names_in(self, group: Node) -> set[str]:
+        """Names of the nodes in a group at or below this one."""
+        return self._documents.names_below(group.path.removeprefix(self._path).lstrip("/"))
+
     def not_seen(self) -> list[str]:
         """Paths below the group's members that `differences` was not asked for."""
         deep = (path for path in self._documents if "/" in path)
