@@ -71,6 +71,15 @@ def test_a_row_begun_is_filled_up_when_the_file_is_closed(fs, tmp_path):
     assert stored(fs.store, tmp_path).tobytes() == values(6, 5).tobytes() + row
 
 
+def test_a_row_begun_is_no_longer_the_last_when_another_file_goes_on(fs):
+    begun, other = fs.edit("array.bin"), fs.edit("array.npy")
+    begun.write(6 * ROW, b"\1\0\2")
+    other.write(128 + 7 * ROW, bytes(ROW))
+    assert fs.stat("array.bin").size == 8 * ROW
+    begun.close()
+    other.close()
+
+
 def test_a_new_npy_file_may_be_saved_over_the_old_one(fs, tmp_path):
     data = values(9, 5) * 3
     np.save(tmp_path / "new.npy", data)

@@ -111,6 +111,11 @@ def test_many_objects_are_checked_as_they_are_used(monkeypatch, plain):
     plain.array.check()
     assert plain.store.count() == 0
     assert plain.array.freshness.epoch > epoch
+    # No reader gets them unasked.
+    assert plain.array.get((0,)) is None
+    assert plain.array.get_all([(0,)]) is None
+    with pytest.raises(array_chunks.NotCached):
+        plain.array.get_data([(0,)])
     assert [value(plain, i) for i in range(4)] == [10, 1, 2, 13]
     assert plain.stats.revalidated == 2
 
