@@ -328,6 +328,53 @@ class TestTiff:
             assert np.array_equal(array[...], image)
             assert array.metadata.attributes.get(tag) == kept
 
+    @pytest.mark.parametrize(
+        ("said", "expected"),
+        [
+            (
+                {"ome": True, "metadata": {
+                    "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.5, "PhysicalSizeYUnit": "mm",
+                    "PhysicalSizeZ": 2.0, "TimeIncrement": 3.0, "TimeIncrementUnit": "ms",
+                }},
+                {"t": (3, "ms"), "z": (2, "µm"), "y": (0.5, "mm"), "x": (0.25, "µm")},
+            ),
+            (
+                {"imagej": True, "resolution": (1 / 0.25, 1 / 0.5), "metadata": {
+                    "spacing": 2.5, "unit": "\\u00B5m", "finterval": 0.5,
+                }},
+                {"t": (0.5, "s"), "z": (2.5, "µm"), "y": (0.5, "µm"), "x": (0.25, "µm")},
+            ),
+            ({"imagej": True, "resolution": (300, 300), "metadata": {"unit": "pixel"}}, {}),
+            ({"ome": True, "metadata": {"PhysicalSizeX": 2, "PhysicalSizeXUnit": "pixel"}}, {}),
+            ({"ome": True, "metadata": {"PhysicalSizeX": 0, "PhysicalSizeY": -1.0}}, {}),
+        ],
+        ids=["OME", "ImageJ", "pixels of ImageJ", "pixels of OME", "nonsense"],
+    )  # fmt: skip
+    def test_sizes_of_elements(self, said, expected, tmp_path):
+        data = np.arange(2 * 3 * 32 * 48, dtype="u2").reshape(2, 3, 32, 48)
+        said["metadata"]["axes"] = "TZYX"
+        tifffile.imwrite(tmp_path / "a.tif", data, **said)
+        with zarrfs.open_array(tmp_path / "a.tif") as array:
+            axes = gather(array.metadata).axes
+        found = {a.name.lower(): (a.spacing, a.unit) for a in axes if a.spacing is not None}
+        assert found == expected
+
+    def test_sizes_of_levels_and_of_several_images(self, tmp_path):
+        with tifffile.TiffWriter(tmp_path / "a.tif", ome=True) as file:
+            for size in (0.5, 4.0):
+                sizes = {f"PhysicalSize{axis}": size for axis in "XY"}
+                options = {"tile": (16, 16), "metadata": {"axes": "YX", **sizes}}
+                file.write(STACK[0], subifds=1, **options)
+                file.write(STACK[0][::2, ::2], subfiletype=1, tile=(16, 16))
+        for image, size in enumerate((0.5, 4.0)):
+            for level in range(2):
+                with zarrfs.open_array(tmp_path / "a.tif", path=f"{image}/{level}") as array:
+                    axes = gather(array.metadata).axes
+                    whole = STACK[0].shape
+                    assert [a.spacing for a in axes] == pytest.approx(
+                        [size * a / b for a, b in zip(whole, array.shape, strict=True)]
+                    )
+
     def test_colours_of_fewer_pixels(self, tmp_path, open_direct):
         colours = TIFFS["colours"][0]
         tifffile.imwrite(tmp_path / "a.tif", colours, photometric="ycbcr")

@@ -20,6 +20,9 @@ from zarrfs.store.foreign.hdf5_types import fill_value
 _PHOTOMETRIC, _COLOUR_MAP = 262, 320
 _SHORT = 3
 """TIFF's type of numbers of 16 bits."""
+_RESOLUTION = {"X": 282, "Y": 283}
+"""The tags with the number of pixels per unit."""
+_NO_UNITS = {"", "pixel", "pixels", "reference frame"}
 _NO_DATA = 42113
 """The tag of GDAL with the value that marks missing elements."""
 # Metadata beside the elements must not hide these.
@@ -135,9 +138,12 @@ def _image(file: Any, number: int) -> Refs:
     place: dict[str, Any] = {}
     with suppress(*_DAMAGED):
         _find_place(series.keyframe, place)
+    sizes: dict[str, Any] = {}
+    with suppress(*_DAMAGED, SyntaxError, ZeroDivisionError):
+        sizes = _sizes(file, number)
     several = len(series.levels) > 1
     for at, level in enumerate(series.levels):
-        said = _placed(place, series.keyframe, level)
+        said = _placed(place, series.keyframe, level) | _spaced(sizes, series, level)
         with suppress(*_DAMAGED):
             _find_colours(level, said)
         _describe(refs, said, f"{at}/" if several else "")
@@ -179,6 +185,47 @@ def _placed(place: dict[str, Any], whole: Any, level: Any) -> dict[str, Any]:
         times = (across, down, 1) * 2
         found["spatial:transform"] = [n * by for n, by in zip(transform, times, strict=True)]
     return found
+
+
+def _sizes(file: Any, number: int) -> dict[str, tuple[float, str]]:
+    """The size of an element along an axis, and its unit, as OME-TIFF or ImageJ tell them.
+
+    https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html
+    """
+    series = file.series[number]
+    found: dict[str, tuple[Any, Any]] = {}
+    if series.kind == "ome":
+        images = import_module("tifffile").xml2dict(file.ome_metadata)["OME"]["Image"]
+        images = images if isinstance(images, list) else [images]
+        if len(images) != len(file.series):
+            return {}  # nothing says which is which
+        pixels = images[number]["Pixels"]
+        names = {axis: f"PhysicalSize{axis}" for axis in "XYZ"} | {"T": "TimeIncrement"}
+        for axis, name in names.items():
+            unit = pixels.get(f"{name}Unit", "s" if axis == "T" else "µm")
+            found[axis] = pixels.get(name), unit
+    elif series.kind == "imagej":
+        said, unit = file.imagej_metadata, file.imagej_metadata.get("unit", "")
+        found = {"Z": (said.get("spacing"), unit), "T": (said.get("finterval"), "s")}
+        for axis, tag in _RESOLUTION.items():
+            pixels, units = series.keyframe.tags.valueof(tag)
+            found[axis] = units / pixels, said.get(f"{axis.lower()}unit", unit)
+    return {
+        axis: (float(size), unit.replace("\\u00B5", "µ"))
+        for axis, (size, unit) in found.items()
+        if isinstance(size, int | float) and 0 < size < math.inf and unit not in _NO_UNITS
+    }
+
+
+def _spaced(sizes: dict[str, tuple[float, str]], series: Any, level: Any) -> dict[str, Any]:
+    """The sizes of a level's elements, which are larger than those of the whole image."""
+    whole = dict(zip(series.axes, series.shape, strict=True))
+    units: list[Any] = [None] * len(level.shape)
+    for i, (axis, length) in enumerate(zip(level.axes, level.shape, strict=True)):
+        if axis in sizes and axis in whole:
+            size, unit = sizes[axis]
+            units[i] = [size * whole[axis] / length, unit]
+    return {"dimension_units": units} if any(units) else {}
 
 
 def _arrays(file: Any, number: int) -> Refs:
