@@ -235,9 +235,11 @@ class ChunkError(LocatedError):
     @classmethod
     def of(cls, key: str, failure: Exception) -> ChunkError:
         """The error of a chunk that could not be served because of ``failure``."""
-        return cls(
-            key, str(failure) if isinstance(failure, ZarrfsError) else f"failed: {failure!r}"
-        )
+        return cls(key, str(failure) if isinstance(failure, ZarrfsError) else unexpected(failure))
+
+
+class UncountedError(ChunkError):
+    """A reply could not be made although no chunk had an error, so no load has counted it."""
 
 
 class MissingChunkError(ChunkError):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zarrfs.cache.read.array_chunks import NotCached
-from zarrfs.errors import ChunkError
+from zarrfs.errors import ChunkError, UncountedError
 from zarrfs.views.elements.contiguous import ContiguousChunks
 from zarrfs.views.elements.element_changes import ElementChanges, Part, Step
 from zarrfs.views.elements.elements import MOST_NOW, Elements
@@ -320,7 +320,7 @@ class _Wait:
         try:
             self._go_on()
         except Exception as error:  # noqa: BLE001 - the reader must get an answer
-            self.answer(ChunkError.of("a scan", error))
+            self.answer(UncountedError.of("a scan", error))
 
     def _go_on(self) -> None:
         stream, stop, freshness = self.stream, self.stop, self.stream.slabs.freshness

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias, TypeVar
 
-from zarrfs.errors import ChunkError
+from zarrfs.errors import ChunkError, UncountedError
 
 Data: TypeAlias = bytes | memoryview
 Answer: TypeAlias = Callable[[Data | ChunkError], None]
@@ -23,7 +23,7 @@ def converting(
         try:
             data = result if isinstance(result, ChunkError) else convert(result)
         except Exception as error:  # noqa: BLE001 - the reader must get an answer
-            data = ChunkError.of("a reply", error)
+            data = UncountedError.of("a reply", error)
         answer(data)
 
     return arrived

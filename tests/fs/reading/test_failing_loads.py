@@ -16,6 +16,7 @@ from tests.fs.memory_store import MemoryStore
 from tests.fs.shards import shard
 from tests.soak import EXHAUSTIVE
 from zarrfs.errors import ChunkError
+from zarrfs.threads import ThreadPool
 from zarrfs.views import flat
 from zarrfs.views.slabs import slab_grid, slabs
 
@@ -146,6 +147,22 @@ KINDS: dict[str, tuple[Callable[[], tuple[MemoryStore, str, bytes]], int, str]] 
     "stripe": (lambda: stripe(40), 1, "StagedRows._decode"),
     "stripe of one chunk": (lambda: stripe(2), 3, "StagedRows._decode_alone"),
 }
+
+
+def test_a_scan_for_which_there_is_no_thread_tells_the_reason(mount, monkeypatch):
+    monkeypatch.setattr(slab_grid, "SMALL_SLAB", 1)
+    monkeypatch.setattr(flat, "_BELIEVED", 1)
+    store, path, expected = slab()
+    m = mount(store, memory=64 << 20, recheck=3600.0)
+    file = m.open(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(ThreadPool, "_start", lambda _: False)
+        with pytest.raises(ChunkError, match="ulimit -u"):
+            file.read(0, len(expected))
+    ((_, reason),) = m.errors()
+    assert "ulimit -u" in reason
+    assert file.read(0, len(expected)) == expected
+    file.close()
 
 
 @pytest.mark.soak

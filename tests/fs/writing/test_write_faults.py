@@ -27,6 +27,7 @@ from zarrfs.errors import (
     StoreTimeout,
 )
 from zarrfs.format.codecs.members import BoundStream
+from zarrfs.threads import ThreadPool
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -350,6 +351,22 @@ def test_a_store_that_hangs_does_not_pile_up_work(opened, monkeypatch):
     going_on.set()
     file.close()
     assert not mount.write_back.dirty_bytes
+
+
+def test_without_threads_fsync_stores_and_the_clock_goes_on(opened, store, monkeypatch):
+    mount = opened(store, flush_delay=0.02)
+    file = mount.edit("array.bin")
+    with monkeypatch.context() as patch:
+        patch.setattr(ThreadPool, "_start", lambda _: False)
+        file.write(0, b"\1" * 32)
+        file.fsync()
+        assert not mount.write_back.dirty_bytes
+        file.write(0, b"\2" * 32)
+        time.sleep(0.1)
+        assert mount.write_back.dirty_bytes
+    wait_until(lambda: not mount.write_back.dirty_bytes)
+    file.close()
+    assert mount.read("array.bin") == b"\2" * 32
 
 
 # --- conflicts --------------------------------------------------------------------

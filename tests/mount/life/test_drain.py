@@ -91,6 +91,15 @@ def test_progress_counts(drain, reader):
     assert reader.read() == End(stored=True)
 
 
+def test_without_another_thread_this_one_stores(drain, reader, monkeypatch):
+    def start(_thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    drain(Changes((100, [])))
+    assert reader.read() == End(stored=True)
+
+
 def test_given_up(drain, reader, caplog):
     changes = Changes(*[(0, [FULL] * 7)] * 4)
     with pytest.raises(ChangesNotStored) as caught:

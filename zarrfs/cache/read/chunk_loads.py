@@ -30,7 +30,7 @@ from zarrfs.cache.read.array_chunks import CHUNK_OVERHEAD, ArrayChunks, CachedCh
 from zarrfs.cache.read.block_cache import BlockCache
 from zarrfs.cache.read.chunk_jobs import jobs
 from zarrfs.cache.read.flights import Done, Flights, Keep, Ticket
-from zarrfs.errors import ChunkError, StoreError
+from zarrfs.errors import ChunkError, StoreError, UncountedError
 from zarrfs.format.chunk_grid import Index
 from zarrfs.format.codec import Chunk
 from zarrfs.store.base import Generation
@@ -341,7 +341,7 @@ def _hand_over(waiter: _Waiter, delivery: Delivery) -> None:
     try:
         deliver(delivery)
     except Exception as failure:  # noqa: BLE001 - one failure must not affect other waiters
-        error = ChunkError(str(delivery[0][0]), f"copying failed: {failure!r}")
+        error = UncountedError(str(delivery[0][0]), f"copying failed: {failure!r}")
     ticket.finish(len(delivery), error)
 
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 from threading import Lock
 from typing import Generic, TypeVar
 
-from zarrfs.errors import ChunkError
+from zarrfs.errors import ChunkError, UncountedError
 
 Key = TypeVar("Key", bound=Hashable)
 Waiter = TypeVar("Waiter")
@@ -147,7 +147,7 @@ class Ticket:
             log.exception("an answer could not be given")
             if error is None:
                 # To tell of an error takes less than to make a reply.
-                self._answer(ChunkError("a reply", f"failed: {failure!r}"))
+                self._answer(UncountedError.of("a reply", failure))
 
     def part(self) -> Done:
         """A callback for one part, which takes its error or None; later calls change nothing."""

@@ -29,9 +29,9 @@ class DueObjects:
     _due: deque[Index] = field(default_factory=deque)
 
     def add(self, objects: Sequence[Index]) -> None:
-        """Have these objects stored soon. Does not block."""
+        """Have these objects, and those that are due, stored soon. Does not block."""
         self._due.extend(objects)
-        for _ in range(min(len(objects), self.write_back.flushers)):
+        for _ in range(min(max(len(objects), bool(self._due)), self.write_back.flushers)):
             self.write_back.submit(self._run, ahead=True)
 
     def _run(self) -> None:

@@ -349,7 +349,8 @@ class WritableArray(CachedArray):
             yield tried.taken
 
     def _submit_whole(self, tiles: Sequence[Index]) -> None:
-        self._flusher.due.add(self._dirty.schedule_whole(tiles))
+        if whole := self._dirty.schedule_whole(tiles):
+            self._flusher.due.add(whole)
 
     def _written(self) -> None:
         with self._count_lock:

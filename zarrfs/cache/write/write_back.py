@@ -164,8 +164,11 @@ class WriteBack:
         """Run ``job`` in a thread that may wait for the store.
 
         ahead : no caller waits for it, so it comes after jobs that callers wait for.
+
+        Where the system has no thread the job is left out, and the clock asks for it again.
         """
-        self._pool.submit(job, ahead=ahead)
+        with suppress(RuntimeError):
+            self._pool.submit(job, ahead=ahead)
 
     def share(self, work: Callable[[int], None], count: int) -> None:
         """Call ``work`` with every number below ``count``, in this thread and in those of `submit`.
@@ -213,7 +216,10 @@ class WriteBack:
 
         keep()
         if not quick or not self.after_reply(copy):
-            self._helpers.submit(copy)
+            try:
+                self._helpers.submit(copy)
+            except RuntimeError:
+                copy()
         return True
 
     def failed(self, key: str, error: ZarrfsError) -> None:

@@ -138,7 +138,10 @@ class Drain:
             except BaseException as error:  # noqa: BLE001 - raised again below
                 outcome.set_exception(error)
 
-        threading.Thread(target=work, name="drain", daemon=True).start()
+        try:
+            threading.Thread(target=work, name="drain", daemon=True).start()
+        except RuntimeError:
+            work()  # the system has no thread
         self._wait(give_up_at - time.monotonic(), outcome.done)
         if not outcome.done():
             _log.error(

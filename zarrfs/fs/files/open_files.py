@@ -15,6 +15,7 @@ from zarrfs.errors import (
     NotPermitted,
     ReadOnly,
     StoreConflict,
+    UncountedError,
     ZarrfsError,
 )
 from zarrfs.fs.attributes import OpenFile, OpenMode
@@ -180,6 +181,8 @@ class OpenFiles:
                 for pages in opened.pages:
                     inside.enter_context(pages.reading(opened.place))
                 answer = await self._answers.wait(partial(view.read, offset, size))
+            if isinstance(answer, UncountedError):
+                self._stats.error(answer.key, answer.reason)
             if isinstance(answer, ChunkError):
                 raise answer
             data = answer
