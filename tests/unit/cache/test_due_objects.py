@@ -47,6 +47,18 @@ def test_threads_share_what_is_due():
     assert len(groups[0]) == 4
 
 
+def test_the_last_idle_thread_takes_all_that_is_due():
+    jobs, groups = Jobs(), []
+
+    def store(group: Sequence[Index]) -> None:
+        groups.append(list(group))
+        if jobs.waiting:
+            jobs.run()
+
+    DueObjects(jobs, MOST, store).add(indices(7))
+    assert groups == [indices(4), indices(3, start=4)]
+
+
 def test_what_comes_during_a_store_is_stored_in_batches():
     jobs, groups = Jobs(), []
 
