@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any, cast
+from unittest import mock
 
 import eccodes
 import h5py
@@ -32,6 +33,7 @@ from zarrfs.format.registry import find_data_type
 from zarrfs.library.header import header as zarrfs_header
 from zarrfs.library.source import SourceOptions
 from zarrfs.library.transfer.flat_form import FlatForm
+from zarrfs.store.foreign import tiff
 from zarrfs.store.open import StoreConfig, open_store
 from zarrfs.views.facts.gather import gather
 from zarrfs.views.facts.missing import missing_values
@@ -344,11 +346,24 @@ class TestTiff:
                 }},
                 {"t": (0.5, "s"), "z": (2.5, "µm"), "y": (0.5, "µm"), "x": (0.25, "µm")},
             ),
+            (
+                {"imagej": True, "resolution": (1 / 0.25, 1 / 0.5), "metadata": {
+                    "spacing": 0.1, "unit": "mm", "yunit": "\\u212B", "zunit": "\\u00b5m",
+                    "finterval": 2, "tunit": "min",
+                }},
+                {"t": (2, "min"), "z": (0.1, "µm"), "y": (0.5, "\u212b"), "x": (0.25, "mm")},
+            ),
             ({"imagej": True, "resolution": (300, 300), "metadata": {"unit": "pixel"}}, {}),
+            ({"imagej": True, "metadata": {"finterval": 10**400}}, {}),
+            ({"ome": True, "metadata": {"PhysicalSizeX": 10**400, "PhysicalSizeY": 1e308}}, {}),
+            ({"ome": True, "metadata": {"PhysicalSizeZ": 0.1}}, {"z": (0.1, "µm")}),
             ({"ome": True, "metadata": {"PhysicalSizeX": 2, "PhysicalSizeXUnit": "pixel"}}, {}),
             ({"ome": True, "metadata": {"PhysicalSizeX": 0, "PhysicalSizeY": -1.0}}, {}),
         ],
-        ids=["OME", "ImageJ", "pixels of ImageJ", "pixels of OME", "nonsense"],
+        ids=[
+            "OME", "ImageJ", "units of ImageJ", "pixels of ImageJ", "huge number of ImageJ",
+            "huge numbers of OME", "no rounding", "pixels of OME", "nonsense",
+        ],
     )  # fmt: skip
     def test_sizes_of_elements(self, said, expected, tmp_path):
         data = np.arange(2 * 3 * 32 * 48, dtype="u2").reshape(2, 3, 32, 48)
@@ -358,6 +373,24 @@ class TestTiff:
             axes = gather(array.metadata).axes
         found = {a.name.lower(): (a.spacing, a.unit) for a in axes if a.spacing is not None}
         assert found == expected
+
+    def test_no_description_hides_the_image(self, tmp_path):
+        deep = "<a>" * 3000 + "</a>" * 3000
+        text = tifffile.OmeXml()
+        text.addimage("u2", STACK[0].shape, (1, 1, 1, *STACK[0].shape, 1), axes="YX")
+        said = text.tostring().replace("</OME>", f"{deep}</OME>")
+        tifffile.imwrite(tmp_path / "a.tif", STACK[0], description=said, metadata=None)
+        with zarrfs.open_array(tmp_path / "a.tif") as array:
+            assert np.array_equal(array[...], STACK[0])
+
+    def test_descriptions_of_many_images_are_read_once(self, tmp_path, monkeypatch):
+        with tifffile.TiffWriter(tmp_path / "a.tif", ome=True) as file:
+            for _ in range(5):
+                file.write(STACK[0], metadata={"PhysicalSizeX": 2.0})
+        read = mock.Mock(wraps=tifffile.xml2dict)
+        monkeypatch.setattr("tifffile.xml2dict", read)
+        tiff.references(str(tmp_path / "a.tif"))
+        assert read.call_count == 1
 
     def test_sizes_of_levels_and_of_several_images(self, tmp_path):
         with tifffile.TiffWriter(tmp_path / "a.tif", ome=True) as file:

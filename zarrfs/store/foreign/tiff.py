@@ -23,6 +23,7 @@ _SHORT = 3
 _RESOLUTION = {"X": 282, "Y": 283}
 """The tags with the number of pixels per unit."""
 _NO_UNITS = {"", "pixel", "pixels", "reference frame"}
+_ESCAPED = re.compile(r"\\u([0-2][0-9A-Fa-f]{3})")  # as ImageJ writes µ
 _NO_DATA = 42113
 """The tag of GDAL with the value that marks missing elements."""
 # Metadata beside the elements must not hide these.
@@ -53,10 +54,13 @@ def references(path: str) -> Found:
         if not count:
             raise ValueError("has no image")
         left = _left_out(file)
+        described: list[Any] = []
+        with suppress(Exception):  # whatever is in the text
+            described = _described(file)
         for number in range(count):
             prefix = f"{number}/" if count > 1 or left else ""
             try:
-                image = _image(file, number)
+                image = _image(file, number, described)
             except Exception as error:
                 if not prefix:
                     raise
@@ -131,7 +135,7 @@ def _describe(refs: Refs, attributes: dict[str, Any], at: str = "") -> None:
     refs[key] = json.dumps(node, default=str)
 
 
-def _image(file: Any, number: int) -> Refs:
+def _image(file: Any, number: int, described: list[Any]) -> Refs:
     series = file.series[number]
     _check_pages(file, series)
     refs = _arrays(file, number)
@@ -139,8 +143,8 @@ def _image(file: Any, number: int) -> Refs:
     with suppress(*_DAMAGED):
         _find_place(series.keyframe, place)
     sizes: dict[str, Any] = {}
-    with suppress(*_DAMAGED, SyntaxError, ZeroDivisionError):
-        sizes = _sizes(file, number)
+    with suppress(*_DAMAGED, ZeroDivisionError):
+        sizes = _sizes(file, number, described)
     several = len(series.levels) > 1
     for at, level in enumerate(series.levels):
         said = _placed(place, series.keyframe, level) | _spaced(sizes, series, level)
@@ -187,33 +191,35 @@ def _placed(place: dict[str, Any], whole: Any, level: Any) -> dict[str, Any]:
     return found
 
 
-def _sizes(file: Any, number: int) -> dict[str, tuple[float, str]]:
-    """The size of an element along an axis, and its unit, as OME-TIFF or ImageJ tell them.
+def _described(file: Any) -> list[Any]:
+    """The images of OME-XML. It is read once, since it is long where images are many."""
+    images = import_module("tifffile").xml2dict(file.ome_metadata)["OME"]["Image"]
+    images = images if isinstance(images, list) else [images]
+    return images if len(images) == len(file.series) else []  # which is which?
 
-    https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html
-    """
+
+def _sizes(file: Any, number: int, described: list[Any]) -> dict[str, tuple[float, str]]:
+    """The size of an element along an axis, and its unit, as OME-TIFF or ImageJ tell them."""
+    # https://docs.openmicroscopy.org/ome-model/6.3.1/ome-tiff/specification.html
     series = file.series[number]
     found: dict[str, tuple[Any, Any]] = {}
     if series.kind == "ome":
-        images = import_module("tifffile").xml2dict(file.ome_metadata)["OME"]["Image"]
-        images = images if isinstance(images, list) else [images]
-        if len(images) != len(file.series):
-            return {}  # nothing says which is which
-        pixels = images[number]["Pixels"]
+        pixels = described[number]["Pixels"]
         names = {axis: f"PhysicalSize{axis}" for axis in "XYZ"} | {"T": "TimeIncrement"}
         for axis, name in names.items():
             unit = pixels.get(f"{name}Unit", "s" if axis == "T" else "µm")
             found[axis] = pixels.get(name), unit
     elif series.kind == "imagej":
         said, unit = file.imagej_metadata, file.imagej_metadata.get("unit", "")
-        found = {"Z": (said.get("spacing"), unit), "T": (said.get("finterval"), "s")}
+        found["Z"] = said.get("spacing"), said.get("zunit", unit)
+        found["T"] = said.get("finterval"), said.get("tunit", "s")
         for axis, tag in _RESOLUTION.items():
             pixels, units = series.keyframe.tags.valueof(tag)
             found[axis] = units / pixels, said.get(f"{axis.lower()}unit", unit)
     return {
-        axis: (float(size), unit.replace("\\u00B5", "µ"))
+        axis: (float(size), _ESCAPED.sub(lambda found: chr(int(found[1], 16)), unit))
         for axis, (size, unit) in found.items()
-        if isinstance(size, int | float) and 0 < size < math.inf and unit not in _NO_UNITS
+        if isinstance(size, int | float) and 0 < size < 1e100 and unit not in _NO_UNITS
     }
 
 
@@ -224,7 +230,7 @@ def _spaced(sizes: dict[str, tuple[float, str]], series: Any, level: Any) -> dic
     for i, (axis, length) in enumerate(zip(level.axes, level.shape, strict=True)):
         if axis in sizes and axis in whole:
             size, unit = sizes[axis]
-            units[i] = [size * whole[axis] / length, unit]
+            units[i] = [size * (whole[axis] / length), unit]
     return {"dimension_units": units} if any(units) else {}
 
 
