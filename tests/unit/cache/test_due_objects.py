@@ -56,6 +56,7 @@ def test_the_last_idle_thread_takes_all_that_is_due():
             jobs.run()
 
     DueObjects(jobs, MOST, store).add(indices(7))
+    jobs.run()
     assert groups == [indices(4), indices(3, start=4)]
 
 
